@@ -11,7 +11,7 @@ import type { CopyOpening } from './copy/thread.ts'
 import type { CopyRequest, CopyStep, DatabaseCopy } from './contract/copy.ts'
 import type { DatabaseAdmin, DatabaseFiles, SharedDatabase } from './contract/admin.ts'
 
-export interface OpenOptions {
+interface OpenOptions {
   folder: string // created with mode 0700 when it is missing
   now: number
   /** Null: the database is a file of the folder. */

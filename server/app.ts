@@ -41,7 +41,7 @@ import { accessRoutes } from './access/routes.ts'
 import { sourceRoutes } from './access/source-routes.ts'
 import type { Services } from './services.ts'
 
-export interface App {
+interface App {
   /** Answers one request; never throws. The request must have a context (`http/request.ts`). */
   handle(request: Request): Promise<Response>
   routes: Route[]

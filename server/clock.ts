@@ -125,7 +125,7 @@ export function waitMs(text: string): number {
   return match ? Number(match[1]) * waitUnitMs[match[2] as keyof typeof waitUnitMs] : Number.NaN
 }
 
-export interface Deadline {
+interface Deadline {
   /** Called when the work ended in time; idempotent. */
   end(): void
 }

@@ -34,7 +34,7 @@ export interface Issue {
   id?: string
 }
 
-export interface ErrorDetails {
+interface ErrorDetails {
   reason?: string
   hint?: string
   issues?: Issue[]

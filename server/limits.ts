@@ -1,5 +1,11 @@
 /** Every limit of the server, with its unit in the name; GET /v1/limits publishes those that clients need. */
 import { eventFields, type EventFieldName } from '../db/contract/event-fields.ts'
+import {
+  countsRetentionDays,
+  deadLetterRetentionDays,
+  deliveredRetentionDays,
+} from '../db/rules/retention-days.ts'
+import { dayMs } from '../db/rules/units.ts'
 
 const fieldChars = Object.fromEntries(
   eventFields.map(({ name, charsMax }) => [`${name}CharsMax`, charsMax]),
@@ -104,7 +110,7 @@ export const limits = {
   viewNameCharsMax: 80,
   viewSearchCharsMax: 2_000,
   trustReachedMs: 5_000, // of reading the sessions with detections, in slices
-  ingestCountsRetentionMs: 400 * 24 * 3_600_000,
+  ingestCountsRetentionMs: countsRetentionDays * dayMs,
   ingestHealthMs: 31 * 24 * 3_600_000, // shown at most
   rejectedShownMax: 100,
   exportsMax: 16, // concurrent, in total; at most half per organization, a quarter per key or account
@@ -158,8 +164,8 @@ export const limits = {
   alertSilenceMsMax: 90 * 24 * 3_600_000,
   alertBacktestsMax: 2, // concurrent, per organization
   alertSeriesMax: 1_000, // on /metrics
-  webhookDeliveredRetentionMs: 7 * 24 * 3_600_000,
-  webhookDeadRetentionMs: 90 * 24 * 3_600_000,
+  webhookDeliveredRetentionMs: deliveredRetentionDays * dayMs,
+  webhookDeadRetentionMs: deadLetterRetentionDays * dayMs,
   webhookOldSecretMs: 24 * 3_600_000, // the previous secret is still valid
   webhookStopGraceMs: 5_000,
 } as const

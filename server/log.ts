@@ -20,14 +20,14 @@ export interface Log {
   close(timeoutMs?: number): Promise<void>
 }
 
-export interface ServerLog extends Log {
+interface ServerLog extends Log {
   /** Reopens the log file after a rotation; false when the log is not a file. */
   reopen(): boolean
 }
 
 const rank: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 }
 
-export interface LogOptions {
+interface LogOptions {
   level: LogLevel
   clock: Clock
   sink?: LogSink

@@ -79,7 +79,7 @@ export interface RequestCounts {
 
 /**
  * Written by `events.append`. Counts and positions are stored in the transaction of the events, and outlive them: the
- * hours for as long as rollups, a log until it was not read for 400 days.
+ * hours for as long as rollups, a log until it was not read for that long.
  */
 export interface AccessLogStore {
   /** Most recently read first, at most 1,000; the drains of a site are one entry. */

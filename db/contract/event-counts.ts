@@ -1,5 +1,7 @@
 /** Queries that count events (metrics, breakdowns, histograms, new values) and commands that delete events. */
-import type { EventFieldName, EventFilter } from './event-fields.ts'
+import type { CountedMember, EventFieldName, EventFilter } from './event-fields.ts'
+
+export type { CountedMember }
 
 /** The hours to count, by occurredAt. Both ends are rounded down to the hour. */
 export interface MetricsQuery {
@@ -34,22 +36,6 @@ export interface Metrics {
 export interface MetricsText extends Omit<Metrics, 'rows'> {
   rowsJson: string // a list of { orgId, siteId, bucketStart (ISO 8601), type, outcome, count }
 }
-
-/** Fields by whose values the dashboard counts. */
-export type CountedMember =
-  | 'class'
-  | 'vendor'
-  | 'name'
-  | 'purpose'
-  | 'trust'
-  | 'verdict' // whoever gave it
-  | 'robots'
-  | 'tool'
-  | 'protocol'
-  | 'decision'
-  | 'ruleId'
-  | 'reason'
-  | 'page'
 
 /**
  * What is counted by: a field; `vouched`, the known verdicts of the appliance and those stored before judges were

@@ -387,8 +387,10 @@ export type EventFieldValues = {
 /** The lists of `EventFilter`, each of which matches any of its values. */
 export type FilterLists = { [list in NonNullable<Field['filter']>]?: string[] }
 
+type FilterableName = Extract<Field, { filter: string }>['name']
+
 export interface FilterableField extends EventField {
-  name: EventFieldName
+  name: FilterableName
   filter: keyof FilterLists
 }
 
@@ -398,6 +400,39 @@ export const textFields = eventFields.flatMap((field) => {
 })
 
 export const filterableFields = eventFields.filter((field) => field.filter !== null) as FilterableField[]
+
+/** Rollups count agents as a whole, so the names and purposes of agents are counted, too. */
+const agentFields = ['name', 'purpose'] as const satisfies readonly EventFieldName[]
+type AgentField = (typeof agentFields)[number]
+
+/** Fields by whose values events are counted. */
+export type CountedMember = Extract<Field, { counted: true }>['name'] | AgentField
+
+export function isCountedMember(name: EventFieldName): name is CountedMember {
+  const field = eventFields.find((each) => each.name === name)
+  return field?.counted === true || (agentFields as readonly string[]).includes(name)
+}
+
+export const countedMembers: readonly CountedMember[] = eventFields
+  .map(({ name }) => name)
+  .filter(isCountedMember)
+
+/** A field as a parameter of GET /v1/traces: contract §6 names the class `agentClass`. */
+export type TraceParameter = Exclude<FilterableName, 'class'> | 'agentClass'
+
+export function traceParameter(name: FilterableName): TraceParameter {
+  return name === 'class' ? 'agentClass' : name
+}
+
+/** A field in the filters of pages, as in `filter=rule:rule_1`. */
+export function pageFilterName(name: string): string {
+  return name === 'ruleId' ? 'rule' : name
+}
+
+/** Fields by which pages filter: those with few values. Pages choose sites in another way. */
+export const pageFields = eventFields.filter(({ name, termsMax, counted, filter }) => {
+  return termsMax > 0 && (counted || filter !== null) && name !== 'siteId'
+}) as Exclude<Field, { name: 'siteId' }>[]
 
 /** The version of segments sealed by this release. */
 export const indexVersion = Math.max(...eventFields.map((field) => field.indexVersion))

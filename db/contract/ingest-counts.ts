@@ -1,6 +1,7 @@
 /** The store's interface for ingest counts by organization, hour of arrival and key. */
+import { hourMs } from '../rules/units.ts'
 
-export const countHourMs = 3_600_000
+export const countHourMs = hourMs
 
 export interface IngestCount {
   orgId: string

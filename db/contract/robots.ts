@@ -41,7 +41,7 @@ export interface RobotsTestQuery {
   budgetMs: number
 }
 
-export interface RobotsTestCounts {
+interface RobotsTestCounts {
   requests: number
   disallowed: number // by the new text
   wasDisallowed: number // by the version in force at the time of the request

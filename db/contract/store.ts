@@ -289,7 +289,7 @@ export interface StoreTimes {
 }
 
 /** The log of events, with what ingest counted and rejected: the part of an engine that is its own. */
-export interface EventLog {
+interface EventLog {
   events: EventStore
   sessions: SessionStore
   ingestCounts: IngestCountStore
@@ -301,7 +301,7 @@ export interface EventLog {
 }
 
 /** Ordinary rows: identity, the audit log, webhooks, the registry, robots.txt, settings of retention. */
-export interface Records extends IdentityStore {
+interface Records extends IdentityStore {
   webhooks: WebhookStore
   registry: RegistryStore
   robots: RobotsStore
@@ -311,7 +311,7 @@ export interface Records extends IdentityStore {
 }
 
 /** Whether nodes have the same key ring: a known text, encrypted with it, which each must be able to decrypt. */
-export interface KeyCheckStore {
+interface KeyCheckStore {
   /** Stores the value if there is none yet, and returns the stored one. */
   agree(value: string): Promise<string>
   /** With null, the next `agree` stores its value. */

@@ -54,6 +54,22 @@ export interface Delivery {
   deliveredAtMs: number | null
 }
 
+/** A delivery as it is stored, with the facts that decide when a pending one is sent. */
+export interface StoredDelivery extends Delivery {
+  queue: QueueState | null // null unless pending
+}
+
+/** What the database knows about the wait of a pending delivery. */
+export interface QueueState {
+  lane: string
+  lease: { id: string; untilMs: number } | null
+  isReplayed: boolean // a person replayed it, and no attempt was counted since
+  isProbe: boolean
+  isEndpointPaused: boolean
+  isEndpointHealthy: boolean // its last attempt succeeded
+  laneLeases: number // deliveries of the lane that have a lease, on any node
+}
+
 /** A new delivery, pending and due at once. */
 export interface NewDelivery {
   id: string
@@ -85,7 +101,7 @@ export interface DeliveryQuery {
 }
 
 export interface DeliveryPage {
-  deliveries: Delivery[] // newest first
+  deliveries: StoredDelivery[] // newest first
   next: number | null // `beforeSeq` of the next page, null on the last page
 }
 
@@ -219,7 +235,10 @@ export interface WebhookStore {
    * deleted.
    */
   schedule(command: { delivery: NewDelivery; audit: AuditEntry }): Promise<boolean>
-  find(query: { orgId: string; id: string }): Promise<{ delivery: Delivery; attempts: Attempt[] } | null>
+  find(query: {
+    orgId: string
+    id: string
+  }): Promise<{ delivery: StoredDelivery; attempts: Attempt[] } | null>
   list(query: DeliveryQuery): Promise<DeliveryPage>
   /**
    * Makes an ended delivery pending again with 0 attempts. `conflict` when it is pending or its endpoint is deleted.

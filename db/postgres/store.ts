@@ -13,7 +13,7 @@ import { schema } from './migrations/migrations.ts'
 import type { ReaderOpening } from './threads/reader.ts'
 import type { WriterOpening } from './threads/writer.ts'
 
-export interface PostgresOpening {
+interface PostgresOpening {
   url: string
   now: number
   /** Names this node in `pg_stat_activity`. */

@@ -12,6 +12,8 @@ import {
   type RequestKind,
 } from '../contract/access-logs.ts'
 import type { EventBatch } from '../contract/store.ts'
+import { dayMs, hourMs } from './units.ts'
+import { countsRetentionDays } from './retention-days.ts'
 
 export interface SourceKey {
   orgId: string
@@ -54,11 +56,10 @@ export interface AccessLedger {
   take(): AccessChanges
 }
 
-export const accessHourMs = 3_600_000
+export const accessHourMs = hourMs
 
-const dayMs = 24 * accessHourMs
 /** As long as the hours, so that a log that is read again is known. */
-const logExpiryMs = 400 * dayMs
+const logExpiryMs = countsRetentionDays * dayMs
 const drainExpiryMs = 7 * dayMs
 
 /** The sums of expired rows. */

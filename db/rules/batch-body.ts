@@ -6,7 +6,7 @@ const betweenLists = '],"records":['
 const tail = ']}}'
 
 /** An event of a batch and its record, both as JSON text. */
-export interface BatchItem {
+interface BatchItem {
   event: string
   record: string
 }
@@ -33,7 +33,7 @@ export function writeBatch(
 /** Matches what `writeBatch` writes before the first event. */
 const writtenHead = /^\{"type":"trace\.batch","timestamp":"[^"]*","data":\{"sequence":\d+,"events":\[/
 
-export interface BatchBody {
+interface BatchBody {
   head: string // up to and including the opening bracket
   events: string[]
   records: string[] | null // null: written before records were

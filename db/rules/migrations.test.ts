@@ -1,6 +1,6 @@
 /** Checks which migrations run for which schema version. */
 import { expect, test } from 'bun:test'
-import { pendingMigrations, type Migration } from './migrations.ts'
+import { pendingMigrations, withVersions, type Migration } from './migrations.ts'
 
 const known: Migration[] = [1, 2, 3].map((version) => ({ version, name: `000${version}`, sql: '' }))
 
@@ -16,4 +16,12 @@ test('a version above the known ones is rejected', () => {
 
 test('a gap or a wrong order in the list is an internal error', () => {
   expect(() => pendingMigrations(0, known.slice(1))).toThrow('out of order')
+})
+
+test('a migration has the version of its name', () => {
+  const [first, second] = withVersions([
+    { name: '0001_identity', sql: 'a' },
+    { name: '0012_share_links', sql: 'b' },
+  ])
+  expect([first?.version, second?.version]).toEqual([1, 12])
 })

@@ -7,6 +7,15 @@ export interface Migration {
   sql: string
 }
 
+/** Gives migrations their versions: the numbers with which their names begin, as in `0023_alert_rules`. */
+export function withVersions<M extends Omit<Migration, 'version'>>(
+  list: readonly M[],
+): readonly (M & { version: number })[] {
+  return list.map((migration) => ({ ...migration, version: Number(migration.name.slice(0, versionDigits)) }))
+}
+
+const versionDigits = 4
+
 /** The migrations above `appliedVersion`, in order. Rejects a database of a newer release. */
 export function pendingMigrations<M extends Migration>(
   appliedVersion: number,

@@ -3,7 +3,7 @@
 /** RFC 9309 §2.5 asks for at least 500 KiB. Lines beyond are not read. */
 export const robotsBytesMax = 500 * 1024
 
-export interface RobotsRule {
+interface RobotsRule {
   allow: boolean
   line: number // from 1
   octets: number // of the encoded pattern: the longest match wins
@@ -27,7 +27,7 @@ export interface RobotsNote {
   text: string // the value, or the whole line when it is ignored
 }
 
-export interface RobotsFile {
+interface RobotsFile {
   groups: RobotsGroup[]
   rules: number
   notes: RobotsNote[] // at most `notesMax`
@@ -36,7 +36,7 @@ export interface RobotsFile {
   isCut: boolean // longer than `robotsBytesMax`
 }
 
-export interface RobotsVerdict {
+interface RobotsVerdict {
   allowed: boolean
   line: number | null // of the rule; null when no rule matches
 }

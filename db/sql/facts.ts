@@ -7,6 +7,8 @@ import { member } from './events/blocks/fields.ts'
 import { storedPack } from './settings/settings.ts'
 import { atOnce } from './slices.ts'
 import type { Checkup, DatabaseFacts } from '../contract/operations.ts'
+import type { StoredPack } from '../contract/operations.ts'
+import { dayMs, hourMs } from '../rules/units.ts'
 
 /** One snapshot of the database. Tables that its schema lacks count as empty. */
 export function readFacts(db: Database, schema: number): DatabaseFacts {
@@ -47,9 +49,6 @@ function tablesOf(db: Database): Set<string> {
 function number(db: Database, sql: string): number {
   return db.query<{ n: number }, []>(sql).get()?.n ?? 0
 }
-
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 
 /** What `doctor` reads within two seconds: growth, keys and times. */
 export function readUse(

@@ -9,6 +9,7 @@ import type { Work } from '../http/slices.ts'
 import { noteCall } from '../system/outbound.ts'
 import type { FileParser } from './formats.ts'
 import type { LogRequest } from './log-request.ts'
+import { hourMs } from '../../db/rules/units.ts'
 
 export interface HostNames {
   /** Names that resolve back to the address. Undefined when they are not known, or could not be looked up. */
@@ -19,7 +20,6 @@ export interface HostNames {
 
 export type NameResolver = Pick<Resolver, 'reverse' | 'resolve4' | 'resolve6'>
 
-const hourMs = 3_600_000
 const answerMs = 24 * hourMs
 const failureMs = hourMs / 6
 const addressesMax = 100_000

@@ -1,6 +1,7 @@
 /** Lines of one log that wait to be stored, as the store takes them: with their events, counts and place in the log. */
 import type { AccessLines, EventRecord, OtherKind } from '../../db/contract/store.ts'
 import { limits } from '../limits.ts'
+import { hourMs } from '../../db/rules/units.ts'
 
 /** What a line counts as: a request by its kind, a comment or blank line, or one that does not fit the format. */
 export type LineKind = 'agent' | OtherKind | 'note' | 'bad'
@@ -55,7 +56,6 @@ const logBytesMax = 8 * 1024 * 1024
 const eventsOfLineMax = 2
 /** So that no sum exceeds what a number holds exactly: nobody sends a larger response. */
 const responseBytesMax = 2 ** 40
-const hourMs = 3_600_000
 
 interface BatchOptions {
   isDrain?: boolean

@@ -12,6 +12,7 @@ import type { SignIns } from '../identity/sign-in/sign-ins.ts'
 import type { WatchedLog } from './claims.ts'
 import type { AccessReceiver } from './receiver.ts'
 import type { SyslogListener, SyslogReport } from './syslog.ts'
+import { weekMs } from '../../db/rules/units.ts'
 
 export interface SourceRoutesServices {
   store: Pick<Store, 'accessLogs' | 'orgs' | 'events' | 'keys'>
@@ -140,7 +141,6 @@ export interface OpenDoors {
   complete: boolean // they are all of the last week
 }
 
-const weekMs = 7 * 24 * 3_600_000
 const eventsMax = 50_000
 const rowsMax = 200
 

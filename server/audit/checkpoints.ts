@@ -29,6 +29,7 @@ import { auditEntry } from './entry.ts'
 import type { AuditAnchor, AuditCheckpoint, SignedHead, Store } from '../../db/contract/store.ts'
 import type { Log } from '../log.ts'
 import type { KeyRing } from '../system/key-ring.ts'
+import { dayMs } from '../../db/rules/units.ts'
 
 /** What signs the trail and stores its checkpoints. */
 export interface TrailServices {
@@ -89,7 +90,7 @@ function appendCheckpoints(folder: string, heads: SignedHead[]): void {
   if (isNew) syncFolder(folder)
 }
 
-export interface Checkpoints {
+interface Checkpoints {
   exists: boolean
   anchors: AuditAnchor[]
   newest: string | null // time of the last valid line
@@ -183,10 +184,7 @@ function parseHead(text: string): SignedHead | null {
   }
 }
 
-/**
- * Retention of the audit trail: a signed trim, stored as a checkpoint and in the log first, covers the deleted entries.
- */
-const dayMs = 24 * 3_600_000
+// Retention of the audit trail: a signed trim, stored as a checkpoint and in the log first, covers the deleted entries.
 
 /** A pause between steps, so that other writes do not wait. */
 const pauseMs = 20

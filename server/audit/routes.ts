@@ -19,7 +19,7 @@ import type { AuditFilter, Org } from '../../db/contract/store.ts'
 import type { SignIns } from '../identity/sign-in/sign-ins.ts'
 import type { KeyGuard } from '../http/guard.ts'
 
-export interface DashboardAuditRoutesServices extends AuditExportServices {
+interface DashboardAuditRoutesServices extends AuditExportServices {
   signIns: SignIns
 }
 

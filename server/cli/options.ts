@@ -34,6 +34,7 @@ import { UsageError } from '../errors.ts'
 import type { SharedDatabase } from '../../db/contract/admin.ts'
 import { robotsSources } from '../robots/watched-files.ts'
 import { readKeyRing, type KeyRing } from '../system/key-ring.ts'
+import { countsRetentionDays } from '../../db/rules/retention-days.ts'
 
 function keyRing(text: string, from = ''): KeyRing {
   try {
@@ -220,7 +221,7 @@ const storageOptions = {
     read: daysOrOff,
     value: 'DAYS|off',
     default: '90',
-    help: 'events expire this many days after arrival; hourly counts stay 400 days',
+    help: `events expire this many days after arrival; hourly counts stay ${countsRetentionDays} days`,
   },
   'retention-bytes': {
     read: sizeOrOff,

@@ -8,6 +8,7 @@ import { stepAt } from './period.ts'
 import { vouchedJudges } from '../../db/contract/provenance.ts'
 import type { AgentNames, BreakdownQuery, EventFilter, Store } from '../../db/contract/store.ts'
 import type { Change, ChangeKind, Changes } from './shapes.ts'
+import { dayMs, hourMs } from '../../db/rules/units.ts'
 
 /** In the order of Overview: what may need an answer comes first. */
 const changeKinds: ChangeKind[] = [
@@ -20,8 +21,6 @@ const changeKinds: ChangeKind[] = [
   'tool',
 ]
 
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 const comparedDays = 30
 const sinceDaysMax = 30
 const shownBeforeMs = 7 * dayMs

@@ -29,6 +29,7 @@ import type {
   Unjudged,
   WeekCounts,
 } from './shapes.ts'
+import { dayMs } from '../../db/rules/units.ts'
 
 /** The counts of a page and its breakdowns, from hourly counts, or under filters from the events. */
 async function counted<K extends string>(scope: CountScope, queries: { [name in K]: FieldBreakdownQuery }) {
@@ -212,8 +213,6 @@ export async function analyticsCounts(scope: CountScope): Promise<AnalyticsCount
   })
   return { ...shared, all: counts.all, types: Object.fromEntries(counts.types), ...found }
 }
-
-const dayMs = 86_400_000
 
 /**
  * The store has sketches per UTC day beside those per hour, and reads a month of them thirty times as fast. Ranges that

@@ -14,6 +14,7 @@ import type {
   MetricsRow,
 } from '../../db/contract/store.ts'
 import type { BreakdownView, BreakdownRow, PeriodCount, EventCounts, Totals } from './shapes.ts'
+import { hourMs } from '../../db/rules/units.ts'
 
 export interface TypeCounts {
   all: EventCounts
@@ -24,8 +25,6 @@ export interface TypeCounts {
 export function totalsOf({ types }: TypeCounts): Totals['totals'] {
   return Object.fromEntries([...types].flatMap(([type, { count }]) => (count > 0 ? [[type, count]] : [])))
 }
-
-const hourMs = 3_600_000
 
 export async function typeCounts(
   events: Pick<EventStore, 'metrics'>,

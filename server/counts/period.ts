@@ -2,11 +2,18 @@
 import { isoTime } from '../clock.ts'
 import { invalidQuery, parseQueryTime, type ParameterKind, type Query } from '../http/request.ts'
 import { edgesOf, isZone, momentOf, moved, steps, wallOf, type Step } from '../text/time-zone.ts'
-import { eventFields, type EventFieldName, type FilterLists } from '../../db/contract/event-fields.ts'
+import {
+  pageFields,
+  pageFilterName,
+  type EventFieldName,
+  type FilterLists,
+} from '../../db/contract/event-fields.ts'
 import { onlyVouched } from '../../db/rules/vouched-verdicts.ts'
 import { isLongerThan } from '../text/text.ts'
 import type { AlsoFilter, CountedMember, EventFilter, Store } from '../../db/contract/store.ts'
 import type { PeriodView, RangeName } from './shapes.ts'
+import { dayMs, hourMs } from '../../db/rules/units.ts'
+import { countsRetentionDays } from '../../db/rules/retention-days.ts'
 
 export const periodParameters: Record<string, ParameterKind> = {
   range: 'one',
@@ -38,11 +45,6 @@ export interface CountScope {
   period: Period
   rowsMax?: number // of each breakdown
 }
-
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
-/** Retention of hourly counts. */
-const countedDays = 400
 
 const running: { readonly [range: string]: { step: Step; back: [Step, number] } } = {
   '24h': { step: 'hour', back: ['day', 1] },
@@ -143,7 +145,7 @@ function stepped(shape: Shape, beforeOf: ((sinceMs: number) => Period['before'])
   const sinceMs = edges[0] ?? shape.sinceMs
   const before = beforeOf?.(sinceMs)
   // Hours whose counts were deleted would make the comparison show growth that did not happen.
-  const isKept = before !== undefined && before.sinceMs >= shape.nowMs - countedDays * dayMs
+  const isKept = before !== undefined && before.sinceMs >= shape.nowMs - countsRetentionDays * dayMs
   return { ...shape, sinceMs, edges, onTheHour, before: isKept ? before : { sinceMs, untilMs: sinceMs } }
 }
 
@@ -192,16 +194,11 @@ interface Dimension {
   charsMax: number
 }
 
-/** Fields with few values: not sites, which pages choose in another way, sessions or subjects. */
 const dimensions: { readonly [name: string]: Dimension } = Object.fromEntries(
-  eventFields
-    .filter(({ name, termsMax, counted, filter }) => {
-      return termsMax > 0 && (counted || filter !== null) && name !== 'siteId'
-    })
-    .map(({ name, filter, charsMax }) => {
-      const longest = name === 'type' ? charsMax + '.*'.length : charsMax
-      return [name === 'ruleId' ? 'rule' : name, { field: name, list: filter, charsMax: longest }]
-    }),
+  pageFields.map(({ name, filter, charsMax }) => {
+    const longest = name === 'type' ? charsMax + '.*'.length : charsMax
+    return [pageFilterName(name), { field: name, list: filter, charsMax: longest }]
+  }),
 )
 
 /** The filters of a URL, in the form of the store. */

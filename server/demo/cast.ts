@@ -71,7 +71,7 @@ const certificate: Proof = {
 }
 
 /** The networks that operators of some crawlers publish; those of `isForUsers` fetch for people. */
-export interface Published {
+interface Published {
   list: string
   listDate: string
   networks: number

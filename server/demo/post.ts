@@ -5,7 +5,7 @@ export interface PostTarget {
   key: string
 }
 
-export type PostOutcome =
+type PostOutcome =
   | { kind: 'stored'; accepted: number; deduped: number }
   | { kind: 'retry'; afterMs: number; why: string } // safe, because ingest is idempotent
   | { kind: 'rejected'; message: string }

@@ -3,10 +3,10 @@ import registry from './tools.github.json'
 import { limits } from '../limits.ts'
 import { memoryRecord, toolRecords } from '../api/registry/record.ts'
 import { demoSiteId } from './event.ts'
-import { dayMs } from './traffic.ts'
 import { atOnce } from '../http/slices.ts'
 import { demoTools } from './tools.ts'
 import type { Store } from '../../db/contract/store.ts'
+import { dayMs } from '../../db/rules/units.ts'
 
 /** Pushes only once, because a second time would store old versions after new ones. */
 export async function pushDemo(

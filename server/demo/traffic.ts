@@ -5,6 +5,7 @@ import { hash, randomFrom, type Random } from './random.ts'
 import { agentOf, rarelyFaked, referral, visitSteps, type News } from './visit.ts'
 import { demoTools } from './tools.ts'
 import { crawlerAgents, newcomers, type Agent, type AgentClass } from './cast.ts'
+import { dayMs, hourMs } from '../../db/rules/units.ts'
 
 export interface TrafficRequest {
   seed: number
@@ -13,7 +14,6 @@ export interface TrafficRequest {
 }
 
 export const demoDays = 30
-export const dayMs = 86_400_000
 
 /** Share of each class in the events of an average day. */
 const shares: readonly { class: AgentClass; share: number }[] = [
@@ -66,7 +66,6 @@ function visitsOf(day: number, seed: number, events: number, kind = '') {
   return { out, add }
 }
 
-const hourMs = 3_600_000
 /** The last hours have them, so that Overview shows them the day after too. */
 const newsHours = 20
 /** Calls of the tool that breaks. Overview compares shares of 20 calls and more, so a small demo has none. */

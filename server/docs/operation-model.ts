@@ -8,6 +8,7 @@ import type { Schema } from '../http/validate.ts'
 import { limits } from '../limits.ts'
 import type { Scope } from '../http/guard.ts'
 import { errorStatus, type ErrorCode } from '../errors.ts'
+import { dayMs, hourMs } from '../../db/rules/units.ts'
 
 export interface Parameter {
   schema: Schema
@@ -150,9 +151,6 @@ export const exampleMemory = {
 }
 
 export const exampleTime = '2026-06-23T12:00:00.000Z'
-
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 
 /** The time that the examples above are written for. */
 const writtenMs = Date.UTC(2026, 5, 23, 12)

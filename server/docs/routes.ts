@@ -10,8 +10,9 @@ import { join } from 'node:path'
 import { AppError } from '../errors.ts'
 import { assetResponse, loadAssets, type Asset, type Assets } from '../http/assets.ts'
 import type { Clock } from '../clock.ts'
+import { hourMs } from '../../db/rules/units.ts'
 
-export interface DocsRoutesServices {
+interface DocsRoutesServices {
   clock: Clock
   version: string
   publicUrl: string | null
@@ -19,8 +20,6 @@ export interface DocsRoutesServices {
   assets: Assets
   commandReference(): string // Markdown, for the operations guide
 }
-
-const hourMs = 3_600_000
 
 /** Loaded for the first request: the models of all operations take 5 ms of a start. */
 const reference = async () => {

@@ -13,6 +13,7 @@ const delivery = {
   status: 'pending',
   attempts: 0,
   nextAttemptAt: exampleTime,
+  waitingFor: { reason: 'response', until: exampleTime },
   lastError: null,
   lastStatus: null,
   scheduledAt: exampleTime,

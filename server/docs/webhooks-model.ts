@@ -26,6 +26,32 @@ export const scheduled = t.Object({ ok: t.Literal(true), deliveryId: t.String() 
 export const done = t.Object({ ok: t.Literal(true) })
 export const empty = t.Object({})
 
+const running = integer({ minimum: 0, description: 'Attempts that are running.' })
+const slots = integer({ minimum: 1, description: 'The most that run at once.' })
+
+/** One shape for each reason of `WaitingFor` in `server/text/waiting.ts`. */
+const waitingFor = t.Union(
+  [
+    t.Object({ reason: t.Literal('response'), until: time }),
+    t.Object({ reason: t.Literal('retry'), until: time }),
+    t.Object({ reason: t.Literal('paused') }),
+    t.Object({ reason: t.Literal('lane'), running, limit: slots }),
+    t.Object({ reason: t.Literal('slot'), running, limit: slots }),
+    t.Object({ reason: t.Literal('lease'), node: nullable(t.String()), until: time }),
+    t.Object({ reason: t.Literal('replay') }),
+    t.Object({ reason: t.Literal('dispatch') }),
+    t.Null(),
+  ],
+  {
+    description:
+      'Why a pending delivery waits; null unless pending. response: an attempt is running and has ended by then. ' +
+      'retry: the time of the next attempt. paused: its endpoint is paused. lane: other deliveries to the same receiver ' +
+      'are running. slot: the slots of the server are taken or reserved for other receivers. lease: the node of this name ' +
+      'delivers it; without a name, the outcome of its last attempt is not recorded, and it is sent again after that time. ' +
+      'replay: it was replayed and the next run sends it. dispatch: it is due and the next run sends it.',
+  },
+)
+
 export const delivery = t.Object({
   id: t.String(),
   orgId: t.String(),
@@ -35,6 +61,7 @@ export const delivery = t.Object({
   status,
   attempts: count,
   nextAttemptAt: nullable(time),
+  waitingFor,
   lastError: nullable(t.String()),
   lastStatus: nullable(integer()),
   scheduledAt: time,

@@ -10,7 +10,7 @@ import type { SignIns } from '../identity/sign-in/sign-ins.ts'
 import type { EvidenceInForce, EvidenceReader } from './evidence.ts'
 import { evidenceView } from './view.ts'
 
-export interface EvidenceRoutesServices {
+interface EvidenceRoutesServices {
   evidence: EvidenceReader
   evidenceMaxAgeDays: number
   clock: Clock

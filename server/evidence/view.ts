@@ -1,6 +1,7 @@
 /** What the command line and Settings show of the evidence pack in force. */
 import type { EvidencePack, Origin, Products } from '../../sdk/judge/evidence-pack.ts'
 import { networksIn, type EvidenceInForce } from './evidence.ts'
+import { dayMs } from '../../db/rules/units.ts'
 
 /** One list of the pack, without its networks or names. */
 export interface ListView {
@@ -29,8 +30,6 @@ export interface EvidenceView {
   ageDays: number // since the list that was seen longest ago
   lists: ListView[]
 }
-
-const dayMs = 24 * 3_600_000
 
 export function evidenceView(inForce: EvidenceInForce, now: number, maxAgeDays: number): EvidenceView {
   const { pack, digest, origin, signedBy, storedBy, storedAt, problem } = inForce

@@ -61,7 +61,7 @@ const clientTexts = {
   ),
 }
 
-export type ClientGuide = keyof typeof clientTexts
+type ClientGuide = keyof typeof clientTexts
 
 export const clientGuides = Object.keys(clientTexts) as ClientGuide[]
 

@@ -11,12 +11,12 @@ import { nestsDeeperThan } from '../text/json-scan.ts'
 import type { Json } from '../../db/contract/store.ts'
 import type { Share, Shares } from './shares.ts'
 
-export interface BodyLimits {
+interface BodyLimits {
   bytesMax: number // as sent, and again after decompression
   ratioMax?: number // decompressed : compressed; 100 by default
 }
 
-export interface JsonObject {
+interface JsonObject {
   [field: string]: Json
 }
 

@@ -12,7 +12,7 @@ export interface Acceptor {
   resume(): void
 }
 
-export interface ConnectionLimit {
+interface ConnectionLimit {
   check(): void
   stop(): void
 }

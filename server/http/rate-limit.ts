@@ -20,7 +20,7 @@ export interface RateLimits {
   published: { gateway: string; ingest: string }
 }
 
-export interface RateLimitConfig {
+interface RateLimitConfig {
   gateway: RateLimit | null // null: off
   ingest: RateLimit | null
 }

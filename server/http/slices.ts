@@ -11,7 +11,7 @@ export interface Work {
   nextSlice(): Promise<void>
 }
 
-export interface Slices {
+interface Slices {
   begin(orgId: string): Work
 }
 

@@ -24,7 +24,7 @@ const table = {
   'view.manage': readers,
 } as const satisfies Record<string, readonly Role[]>
 
-export type Permission = keyof typeof table
+type Permission = keyof typeof table
 
 export function rolesOf(permission: Permission): readonly Role[] {
   return table[permission]

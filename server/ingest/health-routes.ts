@@ -9,17 +9,15 @@ import type { SignIns } from '../identity/sign-in/sign-ins.ts'
 import type { IngestCounts } from './counts.ts'
 import type { Rejections } from './rejected.ts'
 import type { IngestCount, ScopeCount } from '../../db/contract/ingest-counts.ts'
+import { dayMs, hourMs } from '../../db/rules/units.ts'
 
-export interface IngestHealthRoutesServices {
+interface IngestHealthRoutesServices {
   store: Store
   clock: Clock
   signIns: SignIns
   rejections: Rejections
   ingestCounts: IngestCounts
 }
-
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 
 export function ingestHealthRoutes({
   store,

@@ -2,19 +2,16 @@
 import { hourRows } from '../counts/period-counts.ts'
 import { invalidQuery } from '../http/request.ts'
 import { limits } from '../limits.ts'
-import { filterableFields } from '../../db/contract/event-fields.ts'
+import { countedMembers, filterableFields } from '../../db/contract/event-fields.ts'
 import { vouchedJudges } from '../../db/contract/provenance.ts'
 import type { CountedBy, CountedMember, EventFilter, EventStore } from '../../db/contract/store.ts'
+import { hourMs } from '../../db/rules/units.ts'
 
-export type CountedEvents = Pick<EventStore, 'metrics' | 'breakdown' | 'filteredCounts' | 'histogram'>
+type CountedEvents = Pick<EventStore, 'metrics' | 'breakdown' | 'filteredCounts' | 'histogram'>
 
 const hourlyFields = ['type', 'outcome', 'siteId'] as const
-const members = [
-  ...['class', 'vendor', 'name', 'purpose', 'trust', 'verdict', 'robots', 'tool', 'protocol', 'decision'],
-  ...['ruleId', 'reason', 'page'],
-] as CountedMember[]
 
-export const countedFields: readonly string[] = [...hourlyFields, ...members]
+export const countedFields: readonly string[] = [...hourlyFields, ...countedMembers]
 
 export interface Counting {
   orgId: string
@@ -32,12 +29,10 @@ export interface Counts {
   complete: boolean
 }
 
-export interface Groups {
+interface Groups {
   rows: [value: string, count: number][] // most frequent first
   beyond: number // events with further values, which are not counted one by one
 }
-
-const hourMs = 3_600_000
 
 /** An event is at most minutes ahead; beyond that its arrival counts. */
 const endOf = ({ filter, nowMs }: Counting): number =>

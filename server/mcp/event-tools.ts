@@ -4,7 +4,7 @@ import { encodeCursor, readCursor } from '../http/request.ts'
 import { AppError } from '../errors.ts'
 import { isoTime } from '../clock.ts'
 import { limits } from '../limits.ts'
-import type { EventPosition } from '../../db/contract/event-fields.ts'
+import { textFields, type EventPosition } from '../../db/contract/event-fields.ts'
 import { countEvents, type Counting } from './counting.ts'
 import {
   answerOf,
@@ -17,6 +17,7 @@ import {
   type Run,
 } from './question.ts'
 import { clean, cleanJson, uncleaned } from './untrusted.ts'
+import { hourMs } from '../../db/rules/units.ts'
 
 interface Fields {
   [name: string]: unknown
@@ -30,12 +31,10 @@ const briefCharsMax = 120
 
 /** An event in a list: times and durations, and everything that strangers wrote in `untrusted`. */
 export function briefEvent(event: Fields, occurredAtMs: number) {
-  const [agent, policy, metadata] = [event['agent'], event['policy'], event['metadata']].map(fieldsIn)
+  const named = Object.fromEntries(textFields.map(({ name, path }) => [name, valueAt(event, path)]))
   const texts: Fields = {
-    ...pick(event, ['id', 'type', 'outcome', 'siteId', 'sessionId', 'tool']),
-    ...pick(agent!, ['vendor', 'name', 'class', 'trust', 'verdict', 'purpose']),
-    ...pick(policy!, ['decision', 'ruleId', 'reason']),
-    ...pick(metadata!, ['page', 'protocol', 'subject']),
+    ...pick(event, ['id']),
+    ...pick(named, Object.keys(named)),
     ...pick(event, ['error']),
   }
   const durationMs = event['durationMs']
@@ -44,6 +43,12 @@ export function briefEvent(event: Fields, occurredAtMs: number) {
     ...(typeof durationMs === 'number' ? { durationMs } : {}),
     untrusted: texts,
   }
+}
+
+function valueAt(event: Fields, path: readonly string[]): unknown {
+  let value: unknown = event
+  for (const name of path) value = fieldsIn(value)[name]
+  return value
 }
 
 const idNames = new Set(['id', 'sessionId'])
@@ -62,8 +67,6 @@ function pick(from: Fields, names: string[]): Fields {
 const countingOf = ({ orgId, clock }: Asking, { filter }: Question): Counting => ({
   ...{ orgId, filter, nowMs: clock.now() },
 })
-
-const hourMs = 3_600_000
 
 /** The matches that a walk gives. Counts of hours include expired events, so they serve only where none has expired. */
 export async function countStored(asking: Asking, question: Question) {

@@ -1,5 +1,5 @@
 /** A question of an assistant: its arguments as filters of the gateway API, its range, and the parts of each answer. */
-import type { EventFilter } from '../../db/contract/event-fields.ts'
+import { filterableFields, traceParameter, type EventFilter } from '../../db/contract/event-fields.ts'
 import { vouchedJudges } from '../../db/contract/provenance.ts'
 import { onlyVouched } from '../../db/rules/vouched-verdicts.ts'
 import { readFilter } from '../api/traces/filter.ts'
@@ -12,6 +12,7 @@ import type { Cipher } from '../system/encryption.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { fieldNames } from './model.ts'
 import { clean } from './untrusted.ts'
+import { hourMs } from '../../db/rules/units.ts'
 
 export interface Asking {
   store: Store
@@ -30,7 +31,6 @@ export interface Args {
 /** Its answer is an object that the tool's `output` describes. */
 export type Run = (asking: Asking, args: Args) => Promise<{ [field: string]: unknown }>
 
-const hourMs = 3_600_000
 const spanMs = { h: hourMs, d: 24 * hourMs }
 
 /** Throws 400 that names the wrong argument. Models fill arguments that they do not need with null, '' or []. */
@@ -72,6 +72,9 @@ export interface Question {
 
 const listsMax = 100
 
+/** Fields as parameters of links to Logs. */
+const parameters = new Map<string, string>(filterableFields.map(({ name }) => [name, traceParameter(name)]))
+
 /** `toHour` rounds the range down to hours, as GET /v1/metrics does. */
 export function readQuestion({ clock, baseUrl }: Asking, args: Args, toHour = false): Question {
   const { last, ...rest } = args
@@ -102,8 +105,7 @@ export function readQuestion({ clock, baseUrl }: Asking, args: Args, toHour = fa
     link(path, more = {}) {
       const params = new URLSearchParams()
       for (const name of names)
-        for (const value of query.many(name) ?? [])
-          params.append(name === 'class' ? 'agentClass' : name, value)
+        for (const value of query.many(name) ?? []) params.append(parameters.get(name) ?? name, value)
       for (const judge of judged.judgedBy ?? []) params.append('judgedBy', judge)
       params.set('since', isoTime(filter.sinceMs))
       if (filter.untilMs !== undefined) params.set('until', isoTime(filter.untilMs))

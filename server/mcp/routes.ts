@@ -10,7 +10,7 @@ import { answerMessage, errorReply, parseMessage, RpcError, type Reply } from '.
 import { mcpServer, type McpServices } from './server.ts'
 import { clean } from './untrusted.ts'
 
-export interface McpRoutesServices extends McpServices, Where {
+interface McpRoutesServices extends McpServices, Where {
   guard: KeyGuard
 }
 

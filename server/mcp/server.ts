@@ -46,7 +46,7 @@ const instructions = [
 ].join(' ')
 
 /** The caller: a secret key, or the command line on the server's machine. */
-export interface Caller {
+interface Caller {
   orgId: string
   actor: string // as in the audit log
   scopes: readonly string[] // []: every scope

@@ -345,7 +345,7 @@ const contentPrefixes = contentNames.filter((name) => name.endsWith('*')).map((n
 export type Part = keyof typeof sources
 
 /** What an attribute is: content, and a source of parts of an event: the number of the part, and its rank there. */
-export interface Role {
+interface Role {
   isContent: boolean
   parts: readonly { part: Part; index: number; rank: number }[]
 }

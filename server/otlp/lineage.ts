@@ -5,7 +5,7 @@
 import { agentNaming } from './conventions.ts'
 import type { Span } from './model.ts'
 
-export interface Agent {
+interface Agent {
   [field: string]: unknown
 }
 

@@ -51,7 +51,7 @@ export interface ReceiveServices extends Omit<AdmissionServices, 'parseQueue'> {
 }
 
 /** What became of the items of a request. */
-export interface Received {
+interface Received {
   items: number
   refused: number
   reason: string // why the first refused one was

@@ -22,7 +22,7 @@ import type { ApiKey } from '../../db/contract/store.ts'
 import type { IngestCounts } from '../ingest/counts.ts'
 import type { KeyGuard } from '../http/guard.ts'
 
-export interface OtlpRoutesServices extends ReceiveServices, IngestRoutesServices {
+interface OtlpRoutesServices extends ReceiveServices, IngestRoutesServices {
   guard: KeyGuard
   ingestCounts: IngestCounts
   parseQueue: ParseQueue

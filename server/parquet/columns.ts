@@ -7,7 +7,7 @@ const encodings = { plain: 0, rle: 3, dictionary: 8 } as const
 const dataPage = 0
 const dictionaryPage = 2
 
-export interface Statistics {
+interface Statistics {
   nulls: number
   min: Uint8Array | null
   max: Uint8Array | null
@@ -23,7 +23,7 @@ export interface Chunk {
   statistics: Statistics
 }
 
-export interface Column<Value> {
+interface Column<Value> {
   add(value: Value): void
   /** Ends the chunk of the row group; the column is empty again. */
   end(): Chunk

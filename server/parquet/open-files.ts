@@ -11,10 +11,9 @@ import { countEvents, walkEvents } from '../api/traces/export.ts'
 import type { Manifest, ManifestFile, ParquetWriter } from './parquet.ts'
 import type { EventStore, Store } from '../../db/contract/store.ts'
 import type { Log } from '../log.ts'
+import { dayMs } from '../../db/rules/units.ts'
 
 export const openFolder = 'open'
-
-const dayMs = 24 * 3_600_000
 
 /** A day is written this long after its end, because events arrive late. */
 const closedAfterMs = 30 * 60_000

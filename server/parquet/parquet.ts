@@ -4,6 +4,7 @@ import { isoTime } from '../clock.ts'
 import { version } from '../system/version.ts'
 import { parquetSchema, type EventRow } from './events.ts'
 import type { ParquetAnswer, ParquetRequest, ParquetResult } from './thread.ts'
+import { dayMs } from '../../db/rules/units.ts'
 
 export type { EventRow }
 
@@ -89,8 +90,6 @@ export async function* parquetParts(
     void thread.close()
   }
 }
-
-const dayMs = 24 * 3_600_000
 
 export const dayOf = (timeMs: number): number => Math.floor(timeMs / dayMs) * dayMs
 

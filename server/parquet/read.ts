@@ -6,7 +6,7 @@ import { AppError } from '../errors.ts'
 import { columnTexts } from './pages.ts'
 import { manifestName, type Manifest, type ManifestFile } from './parquet.ts'
 
-export interface ParquetEvents {
+interface ParquetEvents {
   /** Events that the manifest or the footers promise. */
   rows: number
   /** Whether a manifest says that these are all files. */

@@ -28,7 +28,7 @@ export type ParquetRequest =
   | { verb: 'replace'; path: string; text: string }
   | { verb: 'close' }
 
-export interface FileFacts {
+interface FileFacts {
   rows: number
   minTimeMs: number | null // null without rows
   maxTimeMs: number | null

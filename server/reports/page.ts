@@ -12,7 +12,7 @@ import type {
   PeriodView,
 } from '../counts/shapes.ts'
 
-export interface ReportContents {
+interface ReportContents {
   facts: ReportFacts
   key: string // public key of the appliance
   counts: AnalyticsCounts

@@ -11,7 +11,7 @@ import { signReport } from './proof.ts'
 import { draftReport } from './report.ts'
 import { verifierPage, verifierPolicy } from './verifier.ts'
 
-export interface ReportRoutesServices {
+interface ReportRoutesServices {
   store: Store
   clock: Clock
   signIns: SignIns

@@ -6,6 +6,7 @@ import { readEmail } from '../identity/people/members.ts'
 import { limits } from '../limits.ts'
 import { optionTables, type OptionTable } from '../text/option-tables.ts'
 import { isZone, momentOf, moved, startOf, wallOf } from '../text/time-zone.ts'
+import { hourMs } from '../../db/rules/units.ts'
 
 export interface ReportRule {
   org: string | null // slug or id; null: `default`, or the first one
@@ -130,8 +131,6 @@ export interface ReportPeriod {
   sinceMs: number
   untilMs: number // exclusive
 }
-
-const hourMs = 3_600_000
 
 /** Events arrive late, so a period is complete this long after its end. */
 const completeAfterMs = 10 * 60_000

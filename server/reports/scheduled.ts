@@ -19,6 +19,7 @@ import { StoreError } from '../../db/contract/errors.ts'
 import { hashOf, reportEndpoint, scheduleReport, type SentAct } from './webhook.ts'
 import type { Org, Store } from '../../db/contract/store.ts'
 import type { Endpoint } from '../../db/contract/webhooks.ts'
+import { dayMs, hourMs } from '../../db/rules/units.ts'
 
 export interface ScheduledReports {
   /** Whether a run could have something to do. */
@@ -49,9 +50,6 @@ interface Outlet {
   tries: number // since the last success
   problem: string | null
 }
-
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 
 /** After each failed attempt; the last wait repeats. */
 const waitsMs = [1, 5, 15, 60].map((minutes) => minutes * 60_000)

@@ -11,7 +11,7 @@ import type { ReportPeriod, ReportRule } from './schedule.ts'
 import type { Store } from '../../db/contract/store.ts'
 import type { Endpoint } from '../../db/contract/webhooks.ts'
 
-export interface WebhookReport {
+interface WebhookReport {
   id: string // of the report
   rule: Pick<ReportRule, 'every' | 'zone' | 'siteIds'>
   period: ReportPeriod

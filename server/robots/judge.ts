@@ -17,7 +17,7 @@ export interface RobotsMark {
 /** Null when no version was in force, or when the request has no path. `target` may have a query. */
 export type MarkRobots = (name: string, target: string | null, timeMs: number) => RobotsMark | null
 
-export interface RobotsText {
+interface RobotsText {
   version: number
   fromMs: number
   text: string

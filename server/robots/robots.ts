@@ -13,7 +13,7 @@ export interface RobotsServices {
   clock: Clock
 }
 
-export interface NewRobots {
+interface NewRobots {
   siteId: string
   text: string
   fromMs: number | null // null: now
@@ -189,13 +189,13 @@ export async function testRobots(
   return { siteId, since: isoTime(sinceMs), rules, ignored, unmatched, queryRules, ...found }
 }
 
-export interface LineChange {
+interface LineChange {
   kind: 'added' | 'removed'
   line: number // in the new text when added, in the old one when removed
   text: string
 }
 
-export interface LineChanges {
+interface LineChanges {
   added: number
   removed: number
   list: LineChange[] // in order of the texts; at most `shownMax`

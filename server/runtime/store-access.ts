@@ -24,7 +24,7 @@ export interface StoreAccess {
   close(): Promise<void>
 }
 
-export interface AccessOptions {
+interface AccessOptions {
   dataDir: string
   /** The database that several nodes share; null: it is in the data folder. */
   shared?: SharedDatabase | null

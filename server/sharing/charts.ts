@@ -128,7 +128,7 @@ export function rect(x: number, y: number, width: number, height: number, name: 
 
 const round = (value: number): number => Math.round(value * 100) / 100
 
-export interface TableRow {
+interface TableRow {
   name: string
   value: number | null // the length of its bar
   cells: string[]

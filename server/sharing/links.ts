@@ -13,15 +13,14 @@ import { StoreError } from '../../db/contract/errors.ts'
 import type { ShareLink } from '../../db/contract/share-links.ts'
 import type { Store } from '../../db/contract/store.ts'
 import type { Log } from '../log.ts'
-
-const dayMs = 24 * 3_600_000
+import { dayMs } from '../../db/rules/units.ts'
 
 interface Services {
   store: Pick<Store, 'shareLinks' | 'retention'>
   clock: Clock
 }
 
-export interface LinkFields {
+interface LinkFields {
   name: string
   page: string
   search: string

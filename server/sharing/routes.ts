@@ -15,7 +15,7 @@ import type { Assets } from '../http/assets.ts'
 import type { LinkThrottle } from '../identity/sign-in/throttle.ts'
 import type { SignIns } from '../identity/sign-in/sign-ins.ts'
 
-export interface ShareRoutesServices {
+interface ShareRoutesServices {
   store: Store
   clock: Clock
   signIns: SignIns

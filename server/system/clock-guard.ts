@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { writeWhole } from '../../db/rules/durable-files.ts'
 import { elapsedMs, isoTime, systemClock, type Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
+import { hourMs } from '../../db/rules/units.ts'
 
 export interface ClockHold {
   sinceMs: number // wall-clock time after the jump
@@ -43,7 +44,7 @@ export interface GuardedTime {
   bootId: string | null
 }
 
-export interface GuardOptions {
+interface GuardOptions {
   time: GuardedTime
   dataDir: string | null // stores the last observation; null: none
   /** The database's newest write: believed without a saved observation (earlier releases, lost file). */
@@ -51,7 +52,6 @@ export interface GuardOptions {
   log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
-const hourMs = 3_600_000
 /** A clock that is further off is wrong; NTP corrects smaller offsets every day. */
 export const clockToleranceMs = 10 * 60_000
 /** The smallest jump that shifts waits. */

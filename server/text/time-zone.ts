@@ -1,8 +1,5 @@
 /** Hours, days and months in a time zone, for the server's counts and the dashboard's charts and pickers. */
-
-const secondMs = 1_000
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
+import { dayMs, hourMs, secondMs } from '../../db/rules/units.ts'
 
 /** Whether this runtime knows a time zone such as `Europe/Berlin`; never throws. */
 export function isZone(name: string): boolean {

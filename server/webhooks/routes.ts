@@ -23,7 +23,7 @@ import type { SignIns } from '../identity/sign-in/sign-ins.ts'
 import type { ClockGuard } from '../system/clock-guard.ts'
 import type { KeyGuard, Scope } from '../http/guard.ts'
 
-export interface DashboardWebhookRoutesServices
+interface DashboardWebhookRoutesServices
   extends EndpointRoutesServices, RuleRoutesServices, DeliveryRoutesServices {
   clockGuard: ClockGuard
   signIns: SignIns

@@ -12,6 +12,7 @@ import { addressGuard, resolveWith, systemResolver, type Resolver } from './sink
 import { makeDispatcher, type Dispatcher } from './delivery/dispatcher.ts'
 import { makeFanOut, type FanOut } from './delivery/fan-out.ts'
 import { probeEveryMs } from './delivery/retry-policy.ts'
+import type { Sender } from './delivery/waiting.ts'
 import { startWake, type Wake } from './delivery/wake.ts'
 import type { KeyRing } from '../system/key-ring.ts'
 import type { EndpointServices } from './endpoints/endpoints.ts'
@@ -46,6 +47,7 @@ type AlertsWork = (lease?: JobLease | null) => Promise<void>
 
 export interface Webhooks extends EndpointServices {
   version: string
+  sender: Sender
   /** From now on new events and due deliveries wake the dispatcher. */
   startWake(): void
   /**
@@ -95,6 +97,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     resolve,
     sinkDir,
     version,
+    sender: dispatcher.sender,
     async run(now, alerts = (work) => work()) {
       await dispatcher.dispatch(now)
       await fanOut.all(now)

@@ -2,9 +2,10 @@
  * What all webhook routes share: who may call them, and deliveries, endpoints, alert rules and incidents as the API
  * returns them (contract §9).
  */
-import { isoTime } from '../clock.ts'
+import { isoTime, type Clock } from '../clock.ts'
+import { waitingFor, type Sender } from './delivery/waiting.ts'
 import { incidentSentence, linkOf, severityOf } from './alerts/alerts.ts'
-import type { Attempt, Delivery, Endpoint, EndpointCounts } from '../../db/contract/webhooks.ts'
+import type { Attempt, Endpoint, EndpointCounts, StoredDelivery } from '../../db/contract/webhooks.ts'
 import type { Incident, MeasureDefinition, Rule, RuleKind, RuleNumbers } from '../../db/contract/alerts.ts'
 import type { Actor } from '../audit/entry.ts'
 
@@ -16,14 +17,24 @@ export interface Access {
 
 const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
 
+interface DeliveryViewServices {
+  clock: Clock
+  sender?: Sender // absent: no server runs
+}
+
 /** JSON text, so that the payload keeps every digit of its numbers. */
-export function deliveryText(delivery: Delivery, more: { [name: string]: unknown } = {}): string {
+export function deliveryText(
+  { clock, sender }: DeliveryViewServices,
+  delivery: StoredDelivery,
+  more: { [name: string]: unknown } = {},
+): string {
   const { id, orgId, endpointId, url, body, status, attempts, lastError, lastStatus } = delivery
   const before = JSON.stringify({ id, orgId, endpointId, url })
   const after = JSON.stringify({
     status,
     attempts,
     nextAttemptAt: time(delivery.nextAttemptAtMs),
+    waitingFor: waitingFor(delivery, sender ?? null, clock.now()),
     lastError,
     lastStatus,
     scheduledAt: isoTime(delivery.scheduledAtMs),

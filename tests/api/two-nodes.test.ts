@@ -138,6 +138,25 @@ test('a signature counts once, whichever of the nodes gets it', async () => {
   }
 })
 
+test('a delivery that one node sends says on the other node who delivers it', async () => {
+  await using receiver = await startReceiver()
+  interface DeliveryJson {
+    waitingFor: { reason: string; node?: string; until?: string } | null
+  }
+  const sent = await a.call('/v1/webhooks/test', { key: keys.secret, body: { url: `${receiver.url}/hang` } })
+  const { deliveryId } = (await sent.json()) as { deliveryId: string }
+  await receiver.wait('/hang', 1)
+  const seen = await Promise.all([a, b].map((node) => read<DeliveryJson>(node, `/v1/webhooks/${deliveryId}`)))
+  const reasons = seen.map(({ waitingFor }) => waitingFor?.reason ?? null)
+  expect(reasons.toSorted()).toEqual(['lease', 'response']) // either node may have claimed it
+  const sender = reasons.indexOf('response') === 0 ? 'a' : 'b'
+  expect(seen[reasons.indexOf('lease')]!.waitingFor).toEqual({
+    reason: 'lease',
+    node: sender,
+    until: expect.stringMatching(/Z$/),
+  })
+})
+
 test('a sign-in holds on both nodes, and a live stream gets the events of the other', async () => {
   const cookie = await a.signIn('owner')
   expect((await b.call('/api/overview', { headers: { cookie } })).status).toBe(200)

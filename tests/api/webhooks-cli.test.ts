@@ -27,6 +27,27 @@ const quick = [
   '127.0.0.0/8',
 ]
 
+test('a pending delivery says why it waits: without a server, and beside one whose receiver hangs', async () => {
+  await using receiver = await startReceiver()
+  using folder = tempDir('webhook-waiting')
+  if (!isOnPostgres) {
+    const offline = async (...args: string[]) => cli(['webhook', ...args, '--data-dir', folder.path])
+    const url = ['https://hooks.example.com/in', '--org', 'default']
+    answer(await offline('test', ...url, '--json'))
+    const listed = await offline('list')
+    expect(listed.stdout).toContain('Due. The next run of the dispatcher sends it')
+    const json = answer<{ deliveries: { waitingFor: object }[] }>(await offline('list', '--json'))
+    expect(json.deliveries.map(({ waitingFor }) => waitingFor)).toEqual([{ reason: 'dispatch' }])
+  }
+  await using appliance = await startAppliance({ args: quick })
+  answer(await appliance.cli('webhook', 'test', `${receiver.url}/hang`, '--json'))
+  await receiver.wait('/hang', 1)
+  const beside = await appliance.cli('webhook', 'list')
+  expect(beside.stdout).toMatch(
+    /  Waits for the response of the receiver until \d{4}-\d\d-\d\d \d\d:\d\d UTC  /,
+  )
+}, 90_000)
+
 test('beside a server: secret, test, list, show, endpoints and their states', async () => {
   await using receiver = await startReceiver()
   await using appliance = await startAppliance({ args: quick })

@@ -15,7 +15,7 @@ how long do commits wait, before it and during it? Then restores it elsewhere an
 
   --events N   as many as you say; 200,000 unless given
   --full       10,000,000 events: many minutes, and 4 GB of disk
-  --write      adds the numbers to tests/bench/results.md`
+  --write      replaces the section in tests/bench/results.md`
 
 const fillBatch = 1_000
 const fillersAtOnce = 4

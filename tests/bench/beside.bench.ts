@@ -9,7 +9,7 @@ import { ourEngine, pageEvents, type Engine, type Question } from './beside-ours
 import { published } from './beside-published.ts'
 import { allOf, batchAt, durableMax, run, type Filled, type Found, type Part } from './beside-run.ts'
 import { eventSource, idOf, startMs } from './engine-events.ts'
-import { machine, replaceTable, table, watchStolen } from './report.ts'
+import { machine, recordTable, table, watchStolen } from './report.ts'
 
 const help = `Fills each engine with the same events in batches of 1,000, each committed to disk with an fsync, then
 restarts it and asks the same questions, whose answers must agree. Beyond a million events only the first and the last
@@ -195,7 +195,7 @@ async function main(args: string[]): Promise<void> {
     published(found, { total, raw, zstd }),
   ].join('\n\n')
   console.log(`${machine()}\n\n${text}`)
-  if (args.includes('--write')) replaceTable(`Beside others, ${total.toLocaleString('en-US')} events`, text)
+  if (args.includes('--write')) recordTable(`Beside others, ${total.toLocaleString('en-US')} events`, text)
 }
 
 await main(Bun.argv.slice(2))

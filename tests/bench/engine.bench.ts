@@ -1,8 +1,6 @@
 /** Bench of the event engine in process: `bun tests/bench/engine.bench.ts --short|--full [--write]`, see --help. */
 import type { SqliteDatabase } from '../../db/sqlite/file/connection.ts'
-import { appendFileSync } from 'node:fs'
 import { cpus } from 'node:os'
-import { join } from 'node:path'
 import type { EventRecord } from '../../db/contract/store.ts'
 import { inTransaction } from '../../db/sql/database.ts'
 import { openReaderConnection, openWriterConnection } from '../../db/sqlite/file/connection.ts'
@@ -15,7 +13,7 @@ import { migrate, migrations } from '../../db/sqlite/migrations/migrations.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { eventSource, startMs, type EventSource } from './engine-events.ts'
 import { engineFloors, otherEngine } from './engine-floors.ts'
-import { perSecond, watchStolen } from './report.ts'
+import { perSecond, recordTable, watchStolen } from './report.ts'
 
 const orgId = 'org_bench'
 const batchEvents = 1_000
@@ -33,7 +31,7 @@ page, count and restart.
   --events N as many as you say
   --beside F another engine's program, called with a count of events (a million at most), the size of a batch and a
              path; the first line that it prints stands beside our rate
-  --write    adds the numbers to tests/bench/results.md`
+  --write    replaces the section in tests/bench/results.md`
 
 const lines: string[] = []
 function say(line: string): void {
@@ -71,7 +69,7 @@ function main(args: string[]): void {
   say(`\nrestart to ready: ${(performance.now() - started).toFixed(0)} ms`)
   writer.close()
   db.close()
-  if (args.includes('--write')) record()
+  if (args.includes('--write')) recordTable('Event engine', lines.join('\n'))
 }
 
 function commit(
@@ -225,11 +223,6 @@ function time(name: string, read: () => number): number {
   const cells = [firstMs, againMs[4] ?? 0, againMs[8] ?? 0].map((ms) => ms.toFixed(1))
   say(`| ${name} | ${cells.join(' | ')} | ${rows} |`)
   return rows
-}
-
-function record(): void {
-  const title = `\n## Event engine, ${new Date().toISOString().slice(0, 10)}\n\n`
-  appendFileSync(join(import.meta.dir, 'results.md'), `${title}${lines.join('\n')}\n`)
 }
 
 function megabytes(bytes: number): string {

@@ -20,7 +20,7 @@ const help = `Fills a store at 13,900 events an hour, explores it by fields and 
 connection without threads, from the texts and from the path columns, and compares with parsing the text of every event.
 
   --events N   as many as you say; 1,000,000 unless given
-  --write      adds the numbers to tests/bench/results.md`
+  --write      replaces the section in tests/bench/results.md`
 
 const hourMs = 3_600_000
 const seqsPerOrg = placeOf(1, 0)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import type { MiddlewareCosts, Times } from './middleware-host.ts'
-import { machine, replaceTable, table } from './report.ts'
+import { machine, recordTable, table } from './report.ts'
 
 export interface MiddlewareBench extends MiddlewareCosts {
   runtime: string
@@ -49,5 +49,5 @@ export function middlewareTable(results: MiddlewareBench[]): string {
 if (import.meta.main) {
   const text = middlewareTable(await middlewareBench(process.argv.includes('--full') ? 100_000 : 20_000))
   process.stdout.write(`${machine()}\n\n${text}\n`)
-  if (process.argv.includes('--full')) replaceTable('Middleware and recorded tools', text)
+  if (process.argv.includes('--full')) recordTable('Middleware and recorded tools', text)
 }

@@ -8,15 +8,7 @@ import { eventEncoder } from '../../server/parquet/events.ts'
 import { cli, startAppliance } from '../support/binary.ts'
 import { eventsInOrder } from '../support/events.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import {
-  machine,
-  perSecond,
-  processorSeconds,
-  recordTable,
-  residentMiB,
-  table,
-  watchMemory,
-} from './report.ts'
+import { perSecond, processorSeconds, recordTable, residentMiB, table, watchMemory } from './report.ts'
 
 const events = 20_000
 
@@ -134,7 +126,7 @@ async function main(): Promise<void> {
     [`${total.toLocaleString('en')} events as`, 'rate', 'processor time per event', 'size', 'memory added'],
     rows,
   )
-  recordTable(`Parquet export · ${machine()}`, text)
+  recordTable('Parquet export', text)
   console.info(text)
 }
 

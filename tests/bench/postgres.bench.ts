@@ -6,7 +6,7 @@ import { startAppliance } from '../support/binary.ts'
 import { startPostgres, type Cluster } from '../support/postgres.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { runEngine, type Engine, type EngineRun, type LoadFound, type RunOptions } from './engine-run.ts'
-import { machine, processorSeconds, replaceTable, table } from './report.ts'
+import { machine, processorSeconds, recordTable, table } from './report.ts'
 
 const help = `Measures both engines in one run: batches, single events, three nodes, the work that is left after a
 load, bytes per event, pages and metrics over a history of 30 days. The load, the nodes and a PostgreSQL of its own,
@@ -171,7 +171,7 @@ async function main(words: string[]): Promise<void> {
   const found = await postgresBench(options, nodesMax, beside === null ? null : resolve(beside))
   const text = postgresTables(found)
   console.log(`${machine()}\n\n${text}`)
-  if (words.includes('--write')) replaceTable('Nodes on PostgreSQL', text)
+  if (words.includes('--write')) recordTable('Nodes on PostgreSQL', text)
 }
 
 if (import.meta.main) await main(process.argv.slice(2))

@@ -4,7 +4,7 @@ import { startAppliance, type Appliance } from '../support/binary.ts'
 import { dropDatabaseOf, isOnPostgres } from '../support/engine.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { keyOf } from './loads.ts'
-import { machine, perSecond, processorSeconds, replaceTable, residentMiB, table } from './report.ts'
+import { machine, perSecond, processorSeconds, recordTable, residentMiB, table } from './report.ts'
 
 const help = `Fills an appliance with events of 30 days, and asks it over HTTP what people, assistants and rules ask.
 
@@ -395,6 +395,6 @@ if (import.meta.main) {
     const text = questionsTables(await questionsBench(value('--events', 200_000), value('--rounds', 40)))
     console.log(`${machine()}\n\n${text}`)
     if (process.argv.includes('--write'))
-      replaceTable(isOnPostgres ? 'Questions, PostgreSQL' : 'Questions', text)
+      recordTable(isOnPostgres ? 'Questions, PostgreSQL' : 'Questions', text)
   }
 }

@@ -1,5 +1,5 @@
-/** Prints measurements as Markdown tables and appends them, with date and machine, to `results.md`. */
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+/** Prints measurements as Markdown tables, and records the newest of each bench in `results.md`. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { join } from 'node:path'
 
@@ -22,23 +22,12 @@ export function machine(): string {
   return `${date}, ${cores.length} × ${cores[0]?.model.trim() ?? 'unknown core'}, ${memoryGiB} GiB, Bun ${Bun.version}`
 }
 
-/** Appends a dated section to `tests/bench/results.md`. */
+/** Replaces the sections of `tests/bench/results.md` with this title by a new one at the end, with date and machine. */
 export function recordTable(title: string, text: string): void {
-  appendFileSync(join(import.meta.dir, 'results.md'), `\n## ${title}: ${machine()}\n\n${text}\n`)
-}
-
-/** Replaces the sections of `tests/bench/results.md` with this title by a new one at the end. */
-export function replaceTable(title: string, text: string): void {
   const file = join(import.meta.dir, 'results.md')
   const sections = readFileSync(file, 'utf8').split(/^(?=## )/m)
-  writeFileSync(
-    file,
-    `${sections
-      .filter((one) => !one.startsWith(`## ${title}:`))
-      .join('')
-      .trimEnd()}\n`,
-  )
-  recordTable(title, text)
+  const others = sections.filter((section) => !section.startsWith(`## ${title}:`))
+  writeFileSync(file, `${others.join('').trimEnd()}\n\n## ${title}: ${machine()}\n\n${text}\n`)
 }
 
 export function perSecond(events: number, ms: number): string {

@@ -12,7 +12,7 @@ sessions and a subject are erased, and while the retention job, which comes ever
 away. Then runs \`verify\`.
 
   --events N   as many as you say; 2,000,000 unless given
-  --write      adds the numbers to tests/bench/results.md`
+  --write      replaces the section in tests/bench/results.md`
 
 const dayMs = 86_400_000
 const jobEveryMs = 600_000

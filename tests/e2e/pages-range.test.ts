@@ -12,6 +12,7 @@ import {
   goInside,
 } from './pages-actions.ts'
 import { pageTraffic } from './pages-traffic.ts'
+import { countsRetentionDays } from '../../db/rules/retention-days.ts'
 
 let org: Organization
 let sent: TestEvent[]
@@ -107,7 +108,9 @@ test('each range, preset or chosen by date, counts exactly its events and says w
     expect(counts).toEqual(counts.toSorted((a, b) => a - b))
     expect(new Set(counts).size).toBe(5)
     const line = page.locator('.period-line')
-    await line.getByText('Counts are stored for 400 days. No earlier period to compare with.').waitFor()
+    await line
+      .getByText(`Counts are stored for ${countsRetentionDays} days. No earlier period to compare with.`)
+      .waitFor()
     expect(await page.locator('.headlines .change').count()).toBe(0)
     await page
       .getByText('Detections per week, by class')

@@ -252,6 +252,20 @@ test('a replayed delivery that the filter no longer shows is followed until it i
   })
 }, 90_000)
 
+test('the page says in words why a delivery waits', async () => {
+  const sent = await appliance.cli('webhook', 'test', `${receiver.url}/hang/page`, '--json')
+  expect([sent.code, sent.stderr]).toEqual([0, ''])
+  await receiver.wait('/hang/page', 1, 20_000)
+  const words = /Waits for the response of the receiver until \d\d:\d\d/
+  await visit('/webhooks', 'Webhooks', async (page) => {
+    await delivery(page, '/hang/page').getByText(words).waitFor()
+    await delivery(page, '/hang/page').click()
+    await page.locator('.verdict.pending').getByText(words).waitFor()
+    // After the timeout of 15 s the retries begin, 1 s after each other.
+    await page.locator('.verdict.pending').getByText('1 attempt failed.').waitFor({ timeout: 30_000 })
+  })
+}, 90_000)
+
 folderTest(
   'backups are created, verified, downloaded and deleted; health checks and stored data are shown',
   async () => {

@@ -72,7 +72,7 @@ test('by days: old events expire, counts stay, and an organization may have its 
     unending,
   )
   expect([await held(store, 'org_short'), await held(store, 'org_long')]).toEqual([2_560, 0])
-  // Drops exactly the rollups of hours without a live event after 400 days.
+  // Drops exactly the rollups of hours without a live event after `countsRetentionDays`.
   expect(await totalsOf(store, 'org_long')).toEqual([0, 0, 0, 0])
   expect((await store.events.metrics({ orgId: 'org_short', ...everything })).total).toBeGreaterThanOrEqual(
     2_560,

@@ -25,6 +25,45 @@ export const claimCases: Cases = {
     await drain(store)
   },
 
+  async 'a pending delivery has the state of its queue, one that ended has none'({ store, orgId }) {
+    const { webhooks } = store
+    for (const id of ['queue-1', 'queue-2'])
+      await webhooks.schedule({ delivery: makeDelivery(orgId, id, 'queue'), audit: makeAudit(orgId) })
+    const queueOf = async (id: string) => (await stateOf(store, orgId, id)).delivery.queue
+    const waiting = {
+      lane: 'queue',
+      lease: null,
+      isReplayed: false,
+      isProbe: false,
+      isEndpointPaused: false,
+      isEndpointHealthy: false,
+      laneLeases: 0,
+    }
+    expect(await queueOf('queue-1')).toEqual(waiting)
+    const claim = makeClaim('b/lease', { limit: 1 })
+    await webhooks.recordAndClaim({ now: 2_000, outcomes: [], released: [], claim })
+    const leased = { ...waiting, lease: { id: 'b/lease', untilMs: 2_500 }, laneLeases: 1 }
+    expect(await queueOf('queue-1')).toEqual(leased)
+    expect(await queueOf('queue-2')).toEqual({ ...waiting, laneLeases: 1 })
+    const query = { orgId, status: null, endpointId: null, limit: 2, bytesMax: 1_000_000, beforeSeq: null }
+    const { deliveries } = await webhooks.list(query)
+    expect(deliveries.map(({ queue }) => queue)).toEqual([{ ...waiting, laneLeases: 1 }, leased])
+    const dead: Outcome = {
+      deliveryId: 'queue-1',
+      leaseId: 'b/lease',
+      attempt: makeAttempt(),
+      next: { status: 'dead_letter' },
+    }
+    await webhooks.recordAndClaim({ now: 2_100, outcomes: [dead], released: [], claim: null })
+    expect(await queueOf('queue-1')).toBeNull()
+    await webhooks.replay({ orgId, id: 'queue-1', now: 2_200, audit: makeAudit(orgId) })
+    expect(await queueOf('queue-1')).toEqual({ ...waiting, isReplayed: true })
+    // A clock that jumped moves the times of waits, which makes no delivery a replayed one.
+    await webhooks.shiftTimes({ byMs: 60_000 })
+    expect(await queueOf('queue-2')).toEqual(waiting)
+    await drain(store)
+  },
+
   async 'a lane gets two at a time and delays no other; the longest due goes first'({ store, orgId }) {
     for (let i = 0; i < 40; i++)
       await store.webhooks.schedule({

@@ -46,7 +46,7 @@ async function buildNextRelease(outfile: string): Promise<void> {
   const sql = 'ALTER TABLE org ADD COLUMN next bigint'
   const olderNodes = "process.env['NEXT_OLDER_NODES'] as 'write'"
   const added = (version: number): string =>
-    `\n{ version: ${version}, name: 'next', sql: '${sql}', olderNodes: ${olderNodes} },\n]\n`
+    `\n{ name: '${String(version).padStart(4, '0')}_next', sql: '${sql}', olderNodes: ${olderNodes} },\n])\n`
   const { success, logs } = await Bun.build({
     entrypoints: ['server/main.ts', ...workerEntries].map((path) => join(root, path)),
     ...{ root, target: 'bun', format: 'esm', throw: false },
@@ -62,8 +62,8 @@ async function buildNextRelease(outfile: string): Promise<void> {
         setup(build) {
           build.onLoad({ filter: /db\/postgres\/migrations\/migrations\.ts$/ }, ({ path }) => {
             const text = readFileSync(path, 'utf8')
-            const count = text.match(/\{ version: \d+, name/g)!.length
-            return { contents: text.replace(/\n\]\n/, added(count + 1)), loader: 'ts' }
+            const count = text.match(/\{ name: '\d{4}_/g)!.length
+            return { contents: text.replace(/\n\]\)\n/, added(count + 1)), loader: 'ts' }
           })
           build.onLoad({ filter: /package\.json$/ }, ({ path }) => {
             const contents = readFileSync(path, 'utf8')

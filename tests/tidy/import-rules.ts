@@ -32,13 +32,16 @@ const laws: Law[] = [
   {
     rule: 'web-types-only',
     message:
-      'web/ imports only types from server/, only in web/api/*.ts, the arithmetic of time zones, the table of event ' +
-      'fields and the judges of verdicts',
+      'web/ imports only types from server/, only in web/api/*.ts, the arithmetic of time zones, the sentences of waits, ' +
+      'the table of event fields, the judges of verdicts, units and how long data is stored',
     breaks: (edge) =>
       leaves(edge, inWeb) &&
       edge.to !== 'server/text/time-zone.ts' &&
+      edge.to !== 'server/text/waiting.ts' &&
       edge.to !== 'db/contract/event-fields.ts' &&
       edge.to !== 'db/contract/provenance.ts' &&
+      edge.to !== 'db/rules/units.ts' &&
+      edge.to !== 'db/rules/retention-days.ts' &&
       !(/^web\/api\/[^/]+\.ts$/.test(edge.from) && edge.typeOnly && inServer(edge.to)),
   },
   {

@@ -177,6 +177,7 @@ const modules: Record<string, string[]> = {
     'fan-out.ts',
     'retry-policy.ts',
     'signing.ts',
+    'waiting.ts',
     'wake.ts',
   ],
   'server/webhooks/endpoints': [

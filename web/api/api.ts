@@ -67,7 +67,7 @@ export type Key = KeyView
 export type KeyKind = Key['kind']
 
 /** The password was correct; the session starts after a code. */
-export interface HalfSignedIn {
+interface HalfSignedIn {
   secondFactor: true
   token: string
 }

@@ -1,8 +1,8 @@
 /** What Logs, the live stream and saved views read from an event: filterable fields, and its time in lists. */
-import { filterableFields } from '../../db/contract/event-fields.ts'
+import { filterableFields, traceParameter } from '../../db/contract/event-fields.ts'
 import type { EventProvenance, ReceivedEvent, TraceEvent } from './event-shapes.ts'
 
-export interface FieldFilter {
+interface FieldFilter {
   parameter: string // of GET /v1/traces
   label: string
   /** The value of the field in an event, or in its record. */
@@ -14,7 +14,7 @@ export const fieldFilters: readonly FieldFilter[] = [
   ...filterableFields
     .filter(({ name }) => name !== 'type' && name !== 'outcome')
     .map(({ name, path, label }): FieldFilter => {
-      const parameter = name === 'class' ? 'agentClass' : name
+      const parameter = traceParameter(name)
       // The verdict is the record's, whoever gave it.
       if (path === null || name === 'verdict')
         return { parameter, label, valueOf: ({ record }) => record?.[name as keyof EventProvenance] }

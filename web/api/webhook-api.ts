@@ -3,6 +3,7 @@ import type { BacktestView } from '../../server/webhooks/alerts/backtest.ts'
 import type { Notice } from '../../server/webhooks/alerts/alerts.ts'
 import type { RequestView, SecretView } from '../../server/webhooks/routes.ts'
 import type { AttemptView, EndpointView, IncidentView, RuleView } from '../../server/webhooks/view.ts'
+import type { WaitingFor } from '../../server/text/waiting.ts'
 import { exchange, get, json, post } from './api.ts'
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'dead_letter'
@@ -14,6 +15,7 @@ export interface Delivery {
   status: DeliveryStatus
   attempts: number
   nextAttemptAt: string | null
+  waitingFor: WaitingFor | null
   lastError: string | null
   lastStatus: number | null
   scheduledAt: string

@@ -35,7 +35,7 @@ export function linkBelowBase(base = basePath): void {
   }
 }
 
-export interface Place {
+interface Place {
   path: string
   search: string // with its leading '?', or ''
   hash: string // with its leading '#', or ''

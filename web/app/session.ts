@@ -4,7 +4,7 @@ import { ApiError, api, changingCookie, type Overview, type Session, type Totals
 import { setLiveReader } from '../live/shared.ts'
 import { navigate, place, safeReturn } from './router.ts'
 
-export type Entry = 'asking' | 'signed-out' | 'signed-in' | 'failed'
+type Entry = 'asking' | 'signed-out' | 'signed-in' | 'failed'
 
 export const entry = signal<Entry>('asking')
 export const session = signal<Session | null>(null)

@@ -2,7 +2,7 @@
 import { computed, effect, signal } from '@preact/signals'
 
 export const themes = ['system', 'light', 'dark'] as const
-export type Theme = (typeof themes)[number]
+type Theme = (typeof themes)[number]
 
 const storageKey = 'sightglass.theme'
 

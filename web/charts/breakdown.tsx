@@ -10,7 +10,7 @@ import { changeCell, type Column, percentCell } from './data-table.tsx'
 import type { ComponentChildren } from 'preact'
 import type { BreakdownView, BreakdownRow, EventCounts } from '../api/api.ts'
 
-export interface Bar {
+interface Bar {
   key: string
   name: string
   mark?: ComponentChildren

@@ -4,6 +4,7 @@ import { momentOf, wallOf } from '../../server/text/time-zone.ts'
 import { bytesText, clockTime, compactCount, dayName, exactDuration } from '../text/format.ts'
 import type { BreakdownRow, EventCounts } from '../api/api.ts'
 import type { Options } from 'uplot'
+import { dayMs, hourMs } from '../../db/rules/units.ts'
 
 export interface Series {
   name: string
@@ -149,8 +150,6 @@ interface ChartSize {
   height: number
 }
 
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 const axisSteps = [1, 2, 3, 6, 12, 24, 48, 96, 168, 336, 672, 1344, 2688, 5376].map((hours) => hours * hourMs)
 const labelWidthPx = 64
 

@@ -10,7 +10,7 @@ import { printing } from '../app/theme.ts'
 import type { ComponentChildren } from 'preact'
 import type { PeriodView } from '../api/api.ts'
 
-export type Cell = string | number | null
+type Cell = string | number | null
 
 export interface Column<Row> {
   name: string

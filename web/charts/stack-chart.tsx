@@ -19,7 +19,7 @@ import { Text } from '../components/text.tsx'
 import { count } from '../text/format.ts'
 import type { RefObject } from 'preact'
 
-export interface StackChartProps extends ChartShape {
+interface StackChartProps extends ChartShape {
   label: string
   series: Series[] // lowest first
   edges: number[] // start of each step, and the end of the last one

@@ -7,7 +7,7 @@ import { CopyButton } from './copy.tsx'
 import { Problem, useTask } from './problem.tsx'
 import type { ComponentChildren } from 'preact'
 
-export interface DialogProps {
+interface DialogProps {
   title: string
   onClose: () => void
   /** For content that is shown once: the backdrop does not close it, and Escape requires a confirmation. */

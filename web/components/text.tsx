@@ -1,7 +1,7 @@
 /** Untrusted text, such as from an event: cut in the middle, with visible hidden characters and isolated direction. */
 import './text.css'
 
-export interface TextProps {
+interface TextProps {
   value: string
   max?: number // in characters; default: the whole text
   mono?: boolean

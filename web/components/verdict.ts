@@ -1,7 +1,7 @@
 /** The verdict on an agent's claim as a sentence, for the event drawer and the tables of Detect. */
 
 /** An event's agent as it was stored; its fields can be anything. */
-export interface JudgedAgent {
+interface JudgedAgent {
   vendor?: unknown
   name?: unknown
   verdict?: unknown

@@ -3,11 +3,12 @@
  * events between a tab's position and the stream's are fetched first, so a new tab has no gaps and no duplicates.
  */
 import { messageReader, type StreamMessage } from './shared.ts'
+import { traceParameter } from '../../db/contract/event-fields.ts'
 import { eventTimeMs, fieldFilters } from '../api/field-filters.ts'
 import type { EventFilter, ReceivedEvent } from '../api/event-shapes.ts'
 
 /** Receives the stream of one tab, as the text of a server-sent event stream. */
-export interface LiveSink {
+interface LiveSink {
   begin(): void
   text(text: string): void
   end(): void
@@ -243,7 +244,7 @@ const byParameter = Object.fromEntries(fieldFilters.map(({ parameter, valueOf })
 
 const fields: { readonly [name: string]: Field } = {
   ...byParameter,
-  class: byParameter['agentClass']!, // the same function, so that values of both names are alternatives
+  class: byParameter[traceParameter('class')]!, // the same function, so that values of both names are alternatives
   decision: decisionOf,
 }
 

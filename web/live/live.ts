@@ -10,7 +10,7 @@ export function isRefused(error: ApiError | null): boolean {
   return error !== null && error.status >= 400 && error.status < 500 && error.status !== 429
 }
 
-export interface LiveOptions {
+interface LiveOptions {
   after: string // the position to continue from
   open: (after: string, signal: AbortSignal) => Promise<Response>
   onEvents: (events: ReceivedEvent[]) => void

@@ -19,7 +19,7 @@ export type ToTab =
 const hereEveryMs = 20_000
 export const hereMsMax = 150_000
 
-export interface SharedAsk {
+interface SharedAsk {
   base: string
   filter: EventFilter
   after: string

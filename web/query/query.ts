@@ -62,7 +62,7 @@ export interface Outcome<T> {
 }
 
 /** Resolves to true when the query should be fetched again, and to false when it should stop. */
-export type Wait<T> = (outcome: Outcome<T>) => Promise<boolean>
+type Wait<T> = (outcome: Outcome<T>) => Promise<boolean>
 
 export interface RefreshPolicy<T> {
   /** Runs before each fetch; the returned function runs after it. */

@@ -31,7 +31,7 @@ import { canFilter } from '../range/filters.tsx'
 import { totals } from '../app/session.ts'
 import type { LiveState } from '../live/live.ts'
 
-export interface Answer<T> {
+interface Answer<T> {
   data: T | null
   error: ApiError | null
   refetch: () => void

@@ -1,29 +1,18 @@
 /** Filters of a page of counts (`filter=vendor:GPTBot` in the URL): values that set them, and links to Logs. */
 import './filters.css'
 import { place, query, withQuery } from '../app/router.ts'
+import {
+  pageFields,
+  pageFilterName,
+  traceParameter,
+  type TraceParameter,
+} from '../../db/contract/event-fields.ts'
 import { vouchedJudges } from '../../db/contract/provenance.ts'
 import { visibleText } from '../components/text.tsx'
 import type { ComponentChildren } from 'preact'
 
 /** The parameters of GET /v1/traces in links to Logs. */
-export interface LogsFilter {
-  type?: string
-  outcome?: string
-  agentClass?: string
-  vendor?: string
-  name?: string
-  purpose?: string
-  robots?: string
-  trust?: string
-  verdict?: string
-  judgedBy?: string
-  observedBy?: string
-  door?: string
-  key?: string
-  tool?: string
-  protocol?: string
-  decision?: string
-  sessionId?: string
+export type LogsFilter = { [name in TraceParameter]?: string } & {
   siteIds?: string[]
   since?: string
   until?: string
@@ -34,27 +23,25 @@ export interface ChosenFilter {
   value: string
 }
 
-/** The label of each filter and the matching parameter of Logs; null: Logs has none. */
-export const filterable: { readonly [name: string]: { word: string; logs: keyof LogsFilter | null } } = {
-  vendor: { word: 'vendor', logs: 'vendor' },
-  name: { word: 'name', logs: 'name' },
-  purpose: { word: 'purpose', logs: 'purpose' },
-  robots: { word: 'robots.txt', logs: 'robots' },
-  class: { word: 'class', logs: 'agentClass' },
-  trust: { word: 'trust', logs: 'trust' },
-  verdict: { word: 'verdict', logs: 'verdict' },
-  judgedBy: { word: 'judged by', logs: 'judgedBy' },
-  observedBy: { word: 'observed by', logs: 'observedBy' },
-  door: { word: 'door', logs: 'door' },
-  key: { word: 'ingest key', logs: 'key' },
-  tool: { word: 'tool', logs: 'tool' },
-  page: { word: 'page', logs: null },
-  outcome: { word: 'outcome', logs: 'outcome' },
-  type: { word: 'type', logs: 'type' },
-  protocol: { word: 'protocol', logs: 'protocol' },
-  decision: { word: 'decision', logs: 'decision' },
-  rule: { word: 'rule', logs: null },
-  reason: { word: 'reason', logs: null },
+interface PageFilter {
+  word: string
+  logs: TraceParameter | null // the parameter of Logs; null: Logs has none
+}
+
+/** The filters of pages by name. Types and outcomes come last, because segments of charts often share them. */
+export const filterable: { readonly [name: string]: PageFilter } = Object.fromEntries(
+  pageFields
+    .toSorted((a, b) => Number(isShared(a.name)) - Number(isShared(b.name)))
+    .map((field): [string, PageFilter] => {
+      // Pages are about agents, so their words for an agent's class and name are shorter.
+      const word = field.label.replace(/^agent /, '')
+      const logs = field.filter === null ? null : traceParameter(field.name)
+      return [pageFilterName(field.name), { word, logs }]
+    }),
+)
+
+function isShared(name: string): boolean {
+  return name === 'type' || name === 'outcome'
 }
 
 /** Pages that support filters. */

@@ -20,6 +20,7 @@ import { useId } from 'preact/hooks'
 import { Dialog } from '../components/dialog.tsx'
 import type { ComponentChildren } from 'preact'
 import type { PeriodView } from '../api/api.ts'
+import { countsRetentionDays } from '../../db/rules/retention-days.ts'
 
 interface RangeBarProps {
   title: string
@@ -225,7 +226,8 @@ export function RangeDialog({ sinceMs, untilMs, onChoose, onClose }: RangeDialog
           onTime={(time) => set({ toTime: time })}
         />
         <p class="muted">
-          {zone.value}. Leave the times empty for whole days. Counts are stored for 400 days.
+          {zone.value}. Leave the times empty for whole days. Counts are stored for {countsRetentionDays}{' '}
+          days.
         </p>
         {wrong.value !== '' && (
           <p class="range-wrong" role="alert">

@@ -13,6 +13,7 @@ import {
   rangePart,
   stepName,
 } from './range.ts'
+import { countsRetentionDays } from '../../db/rules/retention-days.ts'
 
 const hourMs = 3_600_000
 const period: PeriodView = {
@@ -93,14 +94,13 @@ test('labels of steps and periods are in the zone', () => {
 })
 
 test('the sentence names the limits of the counts: no comparison, no older hours, no half hours', () => {
+  const kept = `Counts are stored for ${countsRetentionDays} days.`
   const none = { since: period.since, until: period.since }
   const all: PeriodView = { ...period, range: 'all', since: '2025-05-01T00:00:00.000Z', before: none }
   expect(periodSentence(all, true)).toBe(
-    'Thu 1 May 2025, 00:00 to now, UTC. Counts are stored for 400 days. No earlier period to compare with.',
+    `Thu 1 May 2025, 00:00 to now, UTC. ${kept} No earlier period to compare with.`,
   )
-  expect(periodSentence(all, false)).toBe(
-    'Thu 1 May 2025, 00:00 to now, UTC. Counts are stored for 400 days.',
-  )
+  expect(periodSentence(all, false)).toBe(`Thu 1 May 2025, 00:00 to now, UTC. ${kept}`)
   const half: PeriodView = {
     ...period,
     zone: 'Asia/Kolkata',

@@ -4,6 +4,8 @@ import { isoTime, now, zone } from '../app/clock.ts'
 import { clockTime, counted, dayName, hourTime, monthName, zoneMark } from '../text/format.ts'
 import { navigate, place, withQuery } from '../app/router.ts'
 import type { PeriodView } from '../api/api.ts'
+import { dayMs, hourMs } from '../../db/rules/units.ts'
+import { countsRetentionDays } from '../../db/rules/retention-days.ts'
 
 export const runningRanges = {
   '24h': 'Last 24 hours',
@@ -15,7 +17,7 @@ export const runningRanges = {
 } as const
 export type RunningRange = keyof typeof runningRanges
 
-export interface RangeChoice {
+interface RangeChoice {
   range: RunningRange | null // null: from `since` to `until`
   since: string | null
   until: string | null
@@ -67,11 +69,6 @@ export function rangeParams(choice: RangeChoice, timeZone = zone.value): URLSear
   if (timeZone !== 'UTC') params.set('zone', timeZone)
   return params
 }
-
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
-/** The server has counts per hour for this period. */
-const countedDays = 400
 
 const isMidnight = (ms: number, timeZone: string): boolean => wallOf(ms, timeZone) % dayMs === 0
 
@@ -160,14 +157,14 @@ export function periodSentence(period: PeriodView, compare: boolean): string {
 
 /** The limitations of the numbers of this period; '' without any. */
 function limitsOf(period: PeriodView, compare: boolean): string {
-  const old = Date.parse(period.since) < Date.parse(period.now) - countedDays * dayMs
+  const old = Date.parse(period.since) < Date.parse(period.now) - countsRetentionDays * dayMs
   const notes = [
-    (old || period.range === 'all') && `Counts are stored for ${countedDays} days.`,
+    (old || period.range === 'all') && `Counts are stored for ${countsRetentionDays} days.`,
     compare &&
       !compares(period, { compare }) &&
       (period.range === 'all'
         ? 'No earlier period to compare with.'
-        : `No comparison: counts older than ${countedDays} days are deleted.`),
+        : `No comparison: counts older than ${countsRetentionDays} days are deleted.`),
     !period.onTheHour && utcHours(period),
   ]
   return notes.flatMap((note) => (note === false ? [] : [` ${note}`])).join('')

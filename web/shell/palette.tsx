@@ -14,6 +14,8 @@ import { Text } from '../components/text.tsx'
 import { api, get, sessionApi } from '../api/api.ts'
 import { loadViews, savedViews, viewPath } from '../api/saved-views.ts'
 import { registryApi } from '../api/registry-api.ts'
+import { dayMs } from '../../db/rules/units.ts'
+import { countsRetentionDays } from '../../db/rules/retention-days.ts'
 
 const action = (name: string, run: () => void): Command => ({ name, kind: '', run })
 
@@ -31,8 +33,6 @@ function ownCommands(): Command[] {
     action('Sign out', () => void signOut().catch(() => {})),
   ]
 }
-
-const dayMs = 86_400_000
 
 /** Searches for the typed text in the events of the last 24 hours. */
 function findInEvents(typed: string): Command {
@@ -197,7 +197,8 @@ const fields: { by: string; kind: string; hrefOf: (value: string) => string }[] 
   { by: 'tool', kind: 'Tool', hrefOf: (tool) => `/logs?${new URLSearchParams({ tool })}` },
 ]
 
-const countedDays = 399 // counts are stored for 400 days
+/** Whole days that certainly have counts. */
+const countedDays = countsRetentionDays - 1
 const sessionsMax = 100
 const toolsMax = 1_000
 

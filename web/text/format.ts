@@ -1,6 +1,7 @@
 /** Formats numbers and times for the whole dashboard. Times are in the chosen zone, tooltips in UTC. */
 import { offsetAt } from '../../server/text/time-zone.ts'
 import { now, zone } from '../app/clock.ts'
+import { dayMs, hourMs, minuteMs } from '../../db/rules/units.ts'
 
 const integer = new Intl.NumberFormat('en-GB')
 const compact = new Intl.NumberFormat('en-GB', { notation: 'compact', maximumFractionDigits: 1 })
@@ -154,10 +155,6 @@ export function monthName(ms: number, timeZone = zone.value): string {
 export function zoneMark(ms: number, timeZone?: string): string {
   return parts(ms, timeZone).timeZoneName
 }
-
-const minuteMs = 60_000
-const hourMs = 60 * minuteMs
-const dayMs = 24 * hourMs
 
 /** "just now", "2 min ago", "3 h ago", "5 days ago", then the date. */
 export function ago(ms: number, nowMs: number, timeZone?: string): string {

@@ -5,7 +5,7 @@ import { replicationFindings } from './replication-findings.ts'
 import type { Finding } from '../../contract/operations.ts'
 import type { Database } from '../../sql/database.ts'
 
-export interface FindingsQuery {
+interface FindingsQuery {
   schema: string
   now: number
   /** Of the URL: whether statements are prepared for the session. */

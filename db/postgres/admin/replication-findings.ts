@@ -2,8 +2,8 @@
 import { failure, ok, warning, type Settings } from './finding.ts'
 import type { Finding } from '../../contract/operations.ts'
 import type { Database } from '../../sql/database.ts'
+import { mebibyte } from '../../rules/units.ts'
 
-const mebibyte = 1024 * 1024
 const lagBytesMax = 256 * mebibyte
 const slotBytesMax = 4_096 * mebibyte
 

@@ -26,7 +26,7 @@ interface Row {
 /** Organizations in memory; the terms of a hostile one take about 5 MB. */
 const orgsLoadedMax = 32
 
-export interface AppendOrgs {
+interface AppendOrgs {
   /** In the order in which their rows are locked. */
   of(orgIds: string[]): Promise<Map<string, AppendOrg>>
   /** After a conflict with another node. Terms are read again when they changed, or when `withTerms`. */

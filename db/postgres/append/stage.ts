@@ -51,7 +51,7 @@ export interface Stored {
   source: Parameters<typeof accessLedger>[0]
 }
 
-export type Stage = (org: AppendOrg, batches: readonly EventBatch[], stored: Stored) => Staged
+type Stage = (org: AppendOrg, batches: readonly EventBatch[], stored: Stored) => Staged
 
 export function stager(hash: IdHash): Stage {
   let stored: ReadonlySet<string> = new Set()

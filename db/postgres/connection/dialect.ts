@@ -47,7 +47,7 @@ const tokens =
 const isName = (token: string): boolean => /^[A-Za-z_]/.test(token)
 const isCamelCase = (name: string): boolean => /[a-z]/.test(name) && /[A-Z]/.test(name)
 
-export interface Translated {
+interface Translated {
   sql: string
   /** For each parameter of `sql` the index of the caller's. The server refuses parameters that nothing uses. */
   order: number[]

@@ -26,7 +26,7 @@ export interface ConnectionOptions {
 }
 
 /** How a server's certificate is checked, and ours for a server that asks for one. */
-export interface CertificateOptions {
+interface CertificateOptions {
   rejectUnauthorized: boolean
   /** Whether the certificate must name the host. */
   checksHost: boolean

@@ -1,6 +1,6 @@
 /** The settings of a session, so that no default of a role or a database changes what a statement reads or writes. */
 
-export type Settings = { [name: string]: string | number }
+type Settings = { [name: string]: string | number }
 
 /**
  * Left out: `synchronous_commit` and `default_transaction_read_only`, which are the operator's choice (managed servers

@@ -1,7 +1,7 @@
 /** Reads the URL of a database and its password as libpq does. `URL` knows one host, and ends at `#`. */
 import { StoreError } from '../../contract/errors.ts'
 
-export interface DatabaseUrl {
+interface DatabaseUrl {
   user: string | undefined
   password: string | undefined
   hosts: string[] // each with its port if it has one; IPv6 in brackets

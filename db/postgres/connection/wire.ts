@@ -35,7 +35,7 @@ export interface Channel {
 export type RequestMessage = [id: number, connection: number, request: Request]
 export type AnswerMessage = [id: number, answer: Answer | null, failure?: Failure]
 
-export interface IoThread {
+interface IoThread {
   /** Blocks the calling thread until the answer is there. */
   ask(connection: number, request: Request, limitMs: number): Answer | Failure
   connect(): number

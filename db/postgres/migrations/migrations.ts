@@ -21,7 +21,7 @@ import rollupDay from './0019_rollup_day.sql' with { type: 'text' }
 import daysAndSpans from './0020_days_and_spans.sql' with { type: 'text' }
 import provenance from './0021_provenance.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
-import { olderSchema, pendingMigrations, type Migration } from '../../rules/migrations.ts'
+import { olderSchema, pendingMigrations, withVersions, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
 
 export interface ServerMigration extends Migration {
@@ -29,37 +29,37 @@ export interface ServerMigration extends Migration {
   olderNodes: 'write' | 'end'
 }
 
-export const migrations: readonly ServerMigration[] = [
-  { version: 1, name: '0001_identity', sql: identity, olderNodes: 'end' },
-  { version: 2, name: '0002_events', sql: events, olderNodes: 'end' },
-  { version: 3, name: '0003_webhooks', sql: webhooks, olderNodes: 'end' },
-  { version: 4, name: '0004_append', sql: append, olderNodes: 'end' },
-  { version: 5, name: '0005_node_report', sql: nodeReport, olderNodes: 'end' },
-  { version: 6, name: '0006_shared_records', sql: sharedRecords, olderNodes: 'end' },
-  { version: 7, name: '0007_upgrade', sql: upgrade, olderNodes: 'end' },
-  { version: 8, name: '0008_access_logs', sql: accessLogs, olderNodes: 'write' },
+export const migrations: readonly ServerMigration[] = withVersions<Omit<ServerMigration, 'version'>>([
+  { name: '0001_identity', sql: identity, olderNodes: 'end' },
+  { name: '0002_events', sql: events, olderNodes: 'end' },
+  { name: '0003_webhooks', sql: webhooks, olderNodes: 'end' },
+  { name: '0004_append', sql: append, olderNodes: 'end' },
+  { name: '0005_node_report', sql: nodeReport, olderNodes: 'end' },
+  { name: '0006_shared_records', sql: sharedRecords, olderNodes: 'end' },
+  { name: '0007_upgrade', sql: upgrade, olderNodes: 'end' },
+  { name: '0008_access_logs', sql: accessLogs, olderNodes: 'write' },
   // Older nodes would merge blocks without the verdicts in them.
-  { version: 9, name: '0009_evidence_pack', sql: evidencePack, olderNodes: 'end' },
+  { name: '0009_evidence_pack', sql: evidencePack, olderNodes: 'end' },
   // Older nodes would merge blocks without the verdicts in them.
-  { version: 10, name: '0010_robots', sql: robots, olderNodes: 'end' },
-  { version: 11, name: '0011_ingest_scope', sql: ingestScope, olderNodes: 'write' },
-  { version: 12, name: '0012_share_links', sql: shareLinks, olderNodes: 'write' },
+  { name: '0010_robots', sql: robots, olderNodes: 'end' },
+  { name: '0011_ingest_scope', sql: ingestScope, olderNodes: 'write' },
+  { name: '0012_share_links', sql: shareLinks, olderNodes: 'write' },
   // Older nodes would evaluate pending alerts and rules of a kind that they do not know.
-  { version: 13, name: '0013_alert_rules', sql: alertRules, olderNodes: 'end' },
+  { name: '0013_alert_rules', sql: alertRules, olderNodes: 'end' },
   // Older nodes would delete events and leave their values in the path columns.
-  { version: 14, name: '0014_event_path', sql: eventPath, olderNodes: 'end' },
+  { name: '0014_event_path', sql: eventPath, olderNodes: 'end' },
   // Older nodes look for ids in a column that is gone.
-  { version: 15, name: '0015_event_id', sql: eventId, olderNodes: 'end' },
-  { version: 16, name: '0016_overview_visit', sql: overviewVisit, olderNodes: 'write' },
+  { name: '0015_event_id', sql: eventId, olderNodes: 'end' },
+  { name: '0016_overview_visit', sql: overviewVisit, olderNodes: 'write' },
   // Older nodes would not read the texts of blocks that were copied from a data folder.
-  { version: 17, name: '0017_text_columns', sql: textColumns, olderNodes: 'end' },
+  { name: '0017_text_columns', sql: textColumns, olderNodes: 'end' },
   // Older nodes would not read the numbers of such blocks.
-  { version: 18, name: '0018_dense_columns', sql: denseColumns, olderNodes: 'end' },
-  { version: 19, name: '0019_rollup_day', sql: rollupDay, olderNodes: 'end' },
-  { version: 20, name: '0020_days_and_spans', sql: daysAndSpans, olderNodes: 'end' },
+  { name: '0018_dense_columns', sql: denseColumns, olderNodes: 'end' },
+  { name: '0019_rollup_day', sql: rollupDay, olderNodes: 'end' },
+  { name: '0020_days_and_spans', sql: daysAndSpans, olderNodes: 'end' },
   // Older nodes would merge blocks without the records in them.
-  { version: 21, name: '0021_provenance', sql: provenance, olderNodes: 'end' },
-]
+  { name: '0021_provenance', sql: provenance, olderNodes: 'end' },
+])
 
 /** Of the tables, unless the URL names another. */
 export const schema = 'sightglass'

@@ -165,7 +165,7 @@ function idsAt({ place, events }: Zone, packed: Uint8Array | null): IdAt[] {
   return openIds(packed, events).flatMap((id, row): IdAt[] => (id === removedId ? [] : [[first + row, id]]))
 }
 
-export interface EventDigest {
+interface EventDigest {
   /** Events with their texts, arrival numbers and times, as bytes. */
   events: Counted
   /** In blocks. */

@@ -126,7 +126,7 @@ function withoutNul({ name, columns, keyColumns }: CopiedTable): Admit {
 /** Writes per transaction. */
 const flushed = { rows: 8_192, bytes: 4 * 1024 * 1024 }
 
-export interface TableCopy {
+interface TableCopy {
   source: CopySource
   target: CopyTarget
   table: CopiedTable

@@ -5,6 +5,7 @@ import type { Database } from '../database.ts'
 import type { ReadContext, WriteContext } from '../contexts.ts'
 import { storedLastSeq } from '../events/blocks/block-table.ts'
 import { placeOf } from '../events/blocks/block.ts'
+import { dayMs } from '../../rules/units.ts'
 
 export const nodeWriteVerbs = {
   'nodes.register': register,
@@ -21,8 +22,6 @@ export const nodeReadVerbs = {
   changes: ({ db }: ReadContext) => readChanges(db),
   eventVersion: ({ db }: ReadContext, orgId: string) => readEventVersion(db, orgId),
 } satisfies { [verb: string]: (context: ReadContext, query: never) => unknown }
-
-const dayMs = 24 * 3_600_000
 
 function register(
   { db, schema }: WriteContext,

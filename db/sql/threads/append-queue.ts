@@ -40,7 +40,7 @@ interface WaitingParcel {
   senders: Waiting[]
 }
 
-export interface AppendQueue {
+interface AppendQueue {
   append(batch: EventBatch): Promise<AppendResult>
   pressure(): Pressure
   times(): Histogram
@@ -48,7 +48,7 @@ export interface AppendQueue {
   drained(): Promise<void>
 }
 
-export interface AppendQueueOptions {
+interface AppendQueueOptions {
   /** Whether other nodes append to the same organizations at the moment. */
   othersAppend?: (() => boolean) | undefined
   /** Whether the writer gathers the groups itself. */

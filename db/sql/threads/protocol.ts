@@ -36,7 +36,7 @@ import type {
 
 const separator = '\u001e'
 
-export interface Failure {
+interface Failure {
   kind: StoreErrorKind
   message: string
 }
@@ -62,7 +62,7 @@ export function unpackOutcomes(brief: unknown): AppendOutcome[] {
   )
 }
 
-export type Request = [id: number, verb: string, command: unknown]
+type Request = [id: number, verb: string, command: unknown]
 export type Answer = [id: number, result: unknown, failure?: Failure]
 /** How much of a long read is done. */
 export type Progress = [id: number, share: number, kind: 'progress']

@@ -16,7 +16,7 @@ export interface ReadSlots {
   end(error: StoreError): void
 }
 
-export interface SlotsOptions {
+interface SlotsOptions {
   /** Counts a read's own time, without that of others. */
   deadlineMs: number
   /** A read keeps its connection until it ends, because its transaction is one snapshot. */

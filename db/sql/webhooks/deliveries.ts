@@ -7,6 +7,8 @@ import type {
   DeliveryPage,
   DeliveryQuery,
   NewDelivery,
+  QueueState,
+  StoredDelivery,
   WebhookStore,
 } from '../../contract/webhooks.ts'
 import { appendAudit } from '../audit/append.ts'
@@ -48,14 +50,60 @@ function deliveryOf(row: Row): Delivery {
   return { ...about, nextAttemptAtMs, lastError, lastStatus, scheduledAtMs, deliveredAtMs }
 }
 
-type Found = { delivery: Delivery; attempts: Attempt[] }
+interface LaneState {
+  isPaused: number
+  isHealthy: number
+  leases: number
+}
+
+/** Reads each lane once, however many deliveries of a page wait in it. */
+function queueReader({ db }: ReadContext): (row: Row) => QueueState | null {
+  const lanes = new Map<string, LaneState>()
+
+  function readLane(lane: string): LaneState {
+    const state = db
+      .query<LaneState, [string]>(
+        `SELECT (SELECT count(*) FROM webhook_endpoint e WHERE e.id = ?1 AND e.status = 'paused') AS isPaused,
+           (SELECT count(*) FROM webhook_endpoint e
+            WHERE e.id = ?1 AND e.last_success_at_ms IS NOT NULL AND e.failing_since_ms IS NULL) AS isHealthy,
+           (SELECT count(*) FROM webhook_delivery d WHERE d.lane = ?1 AND d.lease_id IS NOT NULL) AS leases`,
+      )
+      .get(lane)
+    return state ?? { isPaused: 0, isHealthy: 0, leases: 0 }
+  }
+
+  return (row) => {
+    if (row.status !== 'pending') return null
+    const { lane, leaseId, leasedUntilMs } = row
+    const state = lanes.get(lane) ?? readLane(lane)
+    lanes.set(lane, state)
+    return {
+      lane,
+      lease: leaseId === null ? null : { id: leaseId, untilMs: leasedUntilMs ?? 0 },
+      isReplayed: row.attempts === 0 && hasCountedAttempt(db, row.seq),
+      isProbe: row.probe,
+      isEndpointPaused: state.isPaused > 0,
+      isEndpointHealthy: state.isHealthy > 0,
+      laneLeases: state.leases,
+    }
+  }
+}
+
+function hasCountedAttempt(db: ReadContext['db'], seq: number): boolean {
+  return (
+    db.query('SELECT 1 FROM webhook_attempt WHERE delivery_seq = ? AND counted = 1 LIMIT 1').get(seq) !== null
+  )
+}
+
+type Found = { delivery: StoredDelivery; attempts: Attempt[] }
 
 /** In one transaction, because an outcome recorded meanwhile changes the delivery and its log together. */
 export function findDelivery(context: ReadContext, query: { orgId: string; id: string }): Found | null {
   return inSnapshot(context.db, () => readDelivery(context, query))
 }
 
-function readDelivery({ orm }: ReadContext, { orgId, id }: { orgId: string; id: string }): Found | null {
+function readDelivery(context: ReadContext, { orgId, id }: { orgId: string; id: string }): Found | null {
+  const { orm } = context
   const row = orm
     .select()
     .from(table)
@@ -69,10 +117,11 @@ function readDelivery({ orm }: ReadContext, { orgId, id }: { orgId: string; id: 
     .orderBy(asc(attemptTable.number))
     .all()
     .map(({ deliverySeq: _seq, number: _number, ...attempt }) => attempt)
-  return { delivery: deliveryOf(row), attempts }
+  return { delivery: { ...deliveryOf(row), queue: queueReader(context)(row) }, attempts }
 }
 
-export function listDeliveries({ orm }: ReadContext, query: DeliveryQuery): DeliveryPage {
+export function listDeliveries(context: ReadContext, query: DeliveryQuery): DeliveryPage {
+  const { orm } = context
   // The size of a body is read before the body, so that a page of large ones is never in memory at once.
   const sizes = orm
     .select({ seq: table.seq, bytes: octets })
@@ -89,10 +138,11 @@ export function listDeliveries({ orm }: ReadContext, query: DeliveryQuery): Deli
     .limit(query.limit + 1)
     .all()
   const fitting = countFitting(sizes.slice(0, query.limit), query.bytesMax)
+  const readQueue = queueReader(context)
   const deliveries = sizes
     .slice(0, fitting)
     .flatMap(({ seq }) => orm.select().from(table).where(eq(table.seq, seq)).all())
-    .map(deliveryOf)
+    .map((row) => ({ ...deliveryOf(row), queue: readQueue(row) }))
   const last = sizes[fitting - 1]
   return { deliveries, next: sizes.length > fitting && last !== undefined ? last.seq : null }
 }

@@ -15,7 +15,7 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
 
-export interface LogDamage {
+interface LogDamage {
   /** Where the damage is: a byte of the log. */
   offset: number
   /** Transactions after the damage whose end can still be seen, at least one. */
@@ -270,7 +270,7 @@ function pageBytesOf(path: string): number {
 }
 
 /** The state of the log in the shared memory (layout: "WAL-Index File Format" of SQLite). */
-export interface LogIndex {
+interface LogIndex {
   frames: number // up to the last commit that was synced
   copiedFrames: number // of them, those that the database has too
   pageBytes: number

@@ -19,7 +19,7 @@ export interface WalLimit {
   end(): void
 }
 
-export interface WalEvents {
+interface WalEvents {
   idle(): void
   minute(): void
   /** Runs a copy of the log. Its error ends writing and goes no further. */

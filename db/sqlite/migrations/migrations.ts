@@ -32,43 +32,45 @@ import daysAndSpans from './0030_days_and_spans.sql' with { type: 'text' }
 import provenance from './0031_provenance.sql' with { type: 'text' }
 import { fillClassVendor, fillFields } from './fills.ts'
 import { olderSchema, pendingMigrations, type Migration } from '../../rules/migrations.ts'
+import { StoreError } from '../../contract/errors.ts'
+import { withVersions } from '../../rules/migrations.ts'
 import { inTransaction } from '../../sql/database.ts'
 import { applicationId, schemaVersion } from '../file/schema-version.ts'
 import type { SqliteDatabase } from '../file/connection.ts'
 
-export const migrations: readonly SqliteMigration[] = [
-  { version: 1, name: '0001_identity', sql: identity },
-  { version: 2, name: '0002_events', sql: events },
-  { version: 3, name: '0003_webhooks', sql: webhooks },
-  { version: 4, name: '0004_registry', sql: registry },
-  { version: 5, name: '0005_identity_more', sql: identityMore },
-  { version: 6, name: '0006_retention', sql: retention },
-  { version: 7, name: '0007_audit_trim', sql: auditTrim },
-  { version: 8, name: '0008_posting_filter', sql: postingFilter },
-  { version: 9, name: '0009_webhook_replay', sql: webhookReplay },
-  { version: 10, name: '0010_class_vendor', sql: classVendor, fill: fillClassVendor },
-  { version: 11, name: '0011_body_frames', sql: bodyFrames },
-  { version: 12, name: '0012_hour_rewrites', sql: hourRewrites },
-  { version: 13, name: '0013_first_use', sql: firstUse, fill: fillFields },
-  { version: 14, name: '0014_nodes', sql: nodes },
-  { version: 15, name: '0015_node_report', sql: nodeReport },
-  { version: 16, name: '0016_shared_records', sql: sharedRecords },
-  { version: 17, name: '0017_upgrade', sql: upgrade },
-  { version: 18, name: '0018_access_logs', sql: accessLogs },
-  { version: 19, name: '0019_evidence_pack', sql: evidencePack },
-  { version: 20, name: '0020_robots', sql: robots },
-  { version: 21, name: '0021_ingest_scope', sql: ingestScope },
-  { version: 22, name: '0022_share_links', sql: shareLinks },
-  { version: 23, name: '0023_alert_rules', sql: alertRules },
-  { version: 24, name: '0024_event_path', sql: eventPath },
-  { version: 25, name: '0025_overview_visit', sql: overviewVisit },
-  { version: 26, name: '0026_id_group', sql: idGroup },
-  { version: 27, name: '0027_text_columns', sql: textColumns },
-  { version: 28, name: '0028_block_groups', sql: blockGroups },
-  { version: 29, name: '0029_rollup_day', sql: rollupDay },
-  { version: 30, name: '0030_days_and_spans', sql: daysAndSpans },
-  { version: 31, name: '0031_provenance', sql: provenance },
-]
+export const migrations: readonly SqliteMigration[] = withVersions<Omit<SqliteMigration, 'version'>>([
+  { name: '0001_identity', sql: identity },
+  { name: '0002_events', sql: events },
+  { name: '0003_webhooks', sql: webhooks },
+  { name: '0004_registry', sql: registry },
+  { name: '0005_identity_more', sql: identityMore },
+  { name: '0006_retention', sql: retention },
+  { name: '0007_audit_trim', sql: auditTrim },
+  { name: '0008_posting_filter', sql: postingFilter },
+  { name: '0009_webhook_replay', sql: webhookReplay },
+  { name: '0010_class_vendor', sql: classVendor, fill: fillClassVendor },
+  { name: '0011_body_frames', sql: bodyFrames },
+  { name: '0012_hour_rewrites', sql: hourRewrites },
+  { name: '0013_first_use', sql: firstUse, fill: fillFields },
+  { name: '0014_nodes', sql: nodes },
+  { name: '0015_node_report', sql: nodeReport },
+  { name: '0016_shared_records', sql: sharedRecords },
+  { name: '0017_upgrade', sql: upgrade },
+  { name: '0018_access_logs', sql: accessLogs },
+  { name: '0019_evidence_pack', sql: evidencePack },
+  { name: '0020_robots', sql: robots },
+  { name: '0021_ingest_scope', sql: ingestScope },
+  { name: '0022_share_links', sql: shareLinks },
+  { name: '0023_alert_rules', sql: alertRules },
+  { name: '0024_event_path', sql: eventPath },
+  { name: '0025_overview_visit', sql: overviewVisit },
+  { name: '0026_id_group', sql: idGroup },
+  { name: '0027_text_columns', sql: textColumns },
+  { name: '0028_block_groups', sql: blockGroups },
+  { name: '0029_rollup_day', sql: rollupDay },
+  { name: '0030_days_and_spans', sql: daysAndSpans },
+  { name: '0031_provenance', sql: provenance },
+])
 
 /** `fill` adds what SQL alone cannot, in the same transaction. */
 interface SqliteMigration extends Migration {

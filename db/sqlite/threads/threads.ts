@@ -16,7 +16,7 @@ import type { ReadVerbs, WriteVerbs } from '../../sql/verbs.ts'
 import type { WriterOpening } from './writer.ts'
 import type { Sliced } from '../../sql/slices.ts'
 
-export interface ThreadsOpening {
+interface ThreadsOpening {
   folder: string
   now: number
   mayMigrate: boolean

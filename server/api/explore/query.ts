@@ -1,6 +1,6 @@
 /** Reads what to explore from a query string: the measure, the field, the filters and the steps. */
 import { exploreMeasures, type ExploreMeasure, type ExploreQuery } from '../../../db/contract/explore.ts'
-import { eventFields, type EventFieldName } from '../../../db/contract/event-fields.ts'
+import { eventFields, pageFilterName, type EventFieldName } from '../../../db/contract/event-fields.ts'
 import { exactEdgesOf, steps, type Step } from '../../text/time-zone.ts'
 import {
   invalidQuery,
@@ -15,6 +15,7 @@ import { readText } from '../traces/filter.ts'
 import { limits } from '../../limits.ts'
 import { periodOf, readZone, type Period } from '../../counts/period.ts'
 import type { CountedMember, Store } from '../../../db/contract/store.ts'
+import { hourMs } from '../../../db/rules/units.ts'
 
 /** Parameters of both routes. */
 export const exploreParameters = {
@@ -29,9 +30,10 @@ type Asked = Pick<ExploreQuery, 'measure' | 'by' | 'filter' | 'also' | 'metadata
 
 const measureNames: readonly string[] = exploreMeasures
 
-const fieldsByName = new Map(eventFields.map((field) => [field.name as string, field]))
-const rule = fieldsByName.get('ruleId')
-if (rule !== undefined) fieldsByName.set('rule', rule) // the dashboard's name of the filter
+/** By their names and by those of the filters of pages. */
+const fieldsByName = new Map<string, (typeof eventFields)[number]>()
+for (const field of eventFields) fieldsByName.set(field.name, field)
+for (const field of eventFields) fieldsByName.set(pageFilterName(field.name), field)
 
 const fieldList = [...eventFields.map(({ name }) => name), 'metadata.NAME'].join(', ')
 const metadataPrefix = 'metadata.'
@@ -126,7 +128,6 @@ function addTo<T extends object>(
   else lists.push({ ...made, values: [value] })
 }
 
-const hourMs = 3_600_000
 const downHour = (ms: number): number => Math.floor(ms / hourMs) * hourMs
 /** Events may be dated so far ahead of their arrival. */
 const aheadMs = 5 * 60_000

@@ -17,7 +17,7 @@ import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { KeyGuard } from '../../http/guard.ts'
 import type { Log } from '../../log.ts'
 
-export interface ExploreRoutesServices {
+interface ExploreRoutesServices {
   store: Store
   clock: Clock
   log: Log

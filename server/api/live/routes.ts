@@ -12,7 +12,7 @@ import type { Owner, Share, Shares } from '../../http/shares.ts'
 import type { Cipher } from '../../system/encryption.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 
-export interface LiveRoutesServices {
+interface LiveRoutesServices {
   store: Store
   signIns: SignIns
   cursorCipher: Cipher

@@ -3,6 +3,7 @@ import { isoTime } from '../../clock.ts'
 import { limits } from '../../limits.ts'
 import { parseQueryTime, type ParameterKind, type Query } from '../../http/request.ts'
 import type { Store } from '../../../db/contract/store.ts'
+import { hourMs } from '../../../db/rules/units.ts'
 
 /** The hours to count: `since` and `until` rounded down to the hour, and `siteId`. */
 export const rangeParameters: Record<string, ParameterKind> = { since: 'one', until: 'one', siteId: 'many' }
@@ -12,8 +13,6 @@ interface CountRange {
   untilMs: number | null // null: open end
   siteIds?: string[]
 }
-
-const hourMs = 3_600_000
 
 /** The last 30 days without `since`. Throws 400 `invalid_query` that names the wrong parameter. */
 export function readRange(query: Query, now: number): CountRange {

@@ -10,6 +10,8 @@ import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { KeyGuard } from '../../http/guard.ts'
 import type { BreakdownQuery, CountedBy } from '../../../db/contract/event-counts.ts'
+import { countedMembers } from '../../../db/contract/event-fields.ts'
+import { hourMs } from '../../../db/rules/units.ts'
 
 export interface MetricsRoutesServices {
   store: Store
@@ -37,25 +39,8 @@ async function readMetrics({ store, clock }: MetricsRoutesServices, orgId: strin
   return metricsAnswer(store, orgId, readRange(readQuery(request, rangeParameters), clock.now()))
 }
 
-const countedMembers = {
-  class: true,
-  vendor: true,
-  name: true,
-  purpose: true,
-  trust: true,
-  verdict: true,
-  robots: true,
-  tool: true,
-  protocol: true,
-  decision: true,
-  ruleId: true,
-  reason: true,
-  page: true,
-  vouched: true,
-  judgement: true,
-} satisfies { [M in CountedBy]: true }
+const countedNames: readonly string[] = [...countedMembers, 'vouched', 'judgement'] satisfies CountedBy[]
 
-const hourMs = 3_600_000
 const stepHoursMax = 24 * 366
 
 /**
@@ -65,8 +50,7 @@ const stepHoursMax = 24 * 366
 async function readBreakdown({ store, clock }: MetricsRoutesServices, orgId: string, request: Request) {
   const query = readQuery(request, { ...rangeParameters, type: 'many', by: 'one', step: 'one' })
   const by = query.one('by') ?? ''
-  if (!Object.hasOwn(countedMembers, by))
-    throw invalidQuery('by', `by must be one of ${Object.keys(countedMembers).join(', ')}`)
+  if (!countedNames.includes(by)) throw invalidQuery('by', `by must be one of ${countedNames.join(', ')}`)
   const types = query.many('type')
   const breakdown: BreakdownQuery = {
     orgId,

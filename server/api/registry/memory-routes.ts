@@ -16,7 +16,7 @@ import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { Cipher } from '../../system/encryption.ts'
 import type { EventCounts, Totals } from '../../counts/shapes.ts'
 
-export interface MemoryRoutesServices extends PushServices {
+interface MemoryRoutesServices extends PushServices {
   signIns: SignIns
   cursorCipher: Cipher
 }

@@ -60,7 +60,7 @@ export function pushHandler(services: PushServices, store: (sent: SentPush) => P
   }
 }
 
-export interface Push {
+interface Push {
   siteId: string
   body: { [name: string]: unknown }
   /** JSON texts in it, with numbers as they were spelled. Null when `JSON.stringify` spells them so. */

@@ -17,7 +17,7 @@ import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { Cipher } from '../../system/encryption.ts'
 import type { Quantiles, EventCounts, Totals } from '../../counts/shapes.ts'
 
-export interface ToolRoutesServices extends PushServices {
+interface ToolRoutesServices extends PushServices {
   signIns: SignIns
   cursorCipher: Cipher
 }

@@ -14,7 +14,7 @@ import type { KeyGuard } from '../../http/guard.ts'
 import type { Cipher } from '../../system/encryption.ts'
 import type { Session } from '../../../db/contract/sessions.ts'
 
-export interface SessionRoutesServices {
+interface SessionRoutesServices {
   store: Store
   guard: KeyGuard
   signIns: SignIns

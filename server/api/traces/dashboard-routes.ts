@@ -18,7 +18,7 @@ import type { Cipher } from '../../system/encryption.ts'
 import type { Shares } from '../../http/shares.ts'
 import type { Log } from '../../log.ts'
 
-export interface DashboardTraceRoutesServices {
+interface DashboardTraceRoutesServices {
   store: Store
   signIns: SignIns
   cursorCipher: Cipher

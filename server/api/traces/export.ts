@@ -19,7 +19,7 @@ import type {
 import type { Clock } from '../../clock.ts'
 import type { Log } from '../../log.ts'
 
-export interface TraceExportServices {
+interface TraceExportServices {
   store: Store
   clock: Clock
   log: Log
@@ -41,7 +41,7 @@ export const exportFormats = {
 
 export type ExportType = (typeof exportFormats)[keyof typeof exportFormats]
 
-export interface ExportRequest {
+interface ExportRequest {
   orgId: string
   actor: string // of the audit row
   requestId: string
@@ -52,7 +52,7 @@ export interface ExportRequest {
   headOnly: boolean
 }
 
-export type ExportTraces = (request: ExportRequest, keepOpen: () => void) => Promise<Response>
+type ExportTraces = (request: ExportRequest, keepOpen: () => void) => Promise<Response>
 
 /** Builds the exporter of a server. */
 export function traceExporter(services: TraceExportServices): ExportTraces {

@@ -1,5 +1,5 @@
 /** Reads the filters of contract §6 from a query string, and one page of the events that match them. */
-import { filterableFields, type FilterLists } from '../../../db/contract/event-fields.ts'
+import { filterableFields, traceParameter, type FilterLists } from '../../../db/contract/event-fields.ts'
 import {
   invalidQuery,
   parseQueryTime,
@@ -38,10 +38,16 @@ const fieldParameters = filterableFields.map(({ name, filter, charsMax }): [stri
   { list: filter, charsMax, ...forms[name] },
 ])
 
+/** Parameters of contract §6 whose names are not those of the fields. */
+const aliases = filterableFields.map(({ name, filter, charsMax }): [string, ListParameter] => [
+  traceParameter(name),
+  { list: filter, charsMax, ...forms[name] },
+])
+
 /** Parameters named like fields: exact, repeated for any of, empty for events without the field. */
 const listParameters: { readonly [name: string]: ListParameter } = {
   ...Object.fromEntries(fieldParameters),
-  agentClass: { list: 'classes', charsMax: limits.classCharsMax }, // the name of `class` in contract §6
+  ...Object.fromEntries(aliases),
   network: {
     list: 'networks',
     charsMax: limits.networkCharsMax,

@@ -4,15 +4,14 @@ import { stepAt } from '../../counts/period.ts'
 import { limits } from '../../limits.ts'
 import { edgesOf, steps } from '../../text/time-zone.ts'
 import type { EventFilter, EventStore } from '../../../db/contract/store.ts'
+import { dayMs, hourMs } from '../../../db/rules/units.ts'
 
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 const stepsMax = 96
 /** Shorter than an hour, steps are the same in every zone, because offsets are multiples of 15 minutes. */
 const shortStepsMs = [1_000, 5_000, 15_000, 60_000, 300_000, 900_000]
 const longSteps = ['hour', 'threeHours', 'sixHours', 'twelveHours', 'day', 'week', 'month', 'year'] as const
 
-export interface Span {
+interface Span {
   edges: number[] // the starts of the steps, and the end of the last
   stepMs: number // approximate where days and months differ
 }

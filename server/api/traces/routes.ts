@@ -13,7 +13,7 @@ import type { Cipher } from '../../system/encryption.ts'
 import type { Shares } from '../../http/shares.ts'
 import type { Log } from '../../log.ts'
 
-export interface TraceRoutesServices {
+interface TraceRoutesServices {
   store: Store
   clock: Clock
   log: Log

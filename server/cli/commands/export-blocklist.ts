@@ -14,11 +14,11 @@ import { choice, folderPath, textList, toggle } from '../option.ts'
 import { orgOption } from '../options.ts'
 import { print } from '../print.ts'
 import { openOutput } from './export.ts'
+import { dayMs } from '../../../db/rules/units.ts'
 
 const purposes = ['training', 'search', 'assistant', 'other'] as const
 const formats = Object.keys(blocklistWriters) as (keyof typeof blocklistWriters)[]
 const days = 30
-const dayMs = 24 * 3_600_000
 
 const options = {
   format: { ...choice(formats, 'web server, or form of the file'), needed: true },

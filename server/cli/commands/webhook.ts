@@ -15,6 +15,7 @@ import {
 import { orgSecret, rotateOrgSecret, type EndpointServices } from '../../webhooks/endpoints/endpoints.ts'
 import { replayEndpoint } from '../../webhooks/endpoints/replay-range.ts'
 import { attemptView, deliveryText } from '../../webhooks/view.ts'
+import { waitingSentence, type WaitingFor } from '../../text/waiting.ts'
 import type { Noun } from '../command.ts'
 import { dataCommand } from '../data-command.ts'
 import { choice, text, toggle, wholeNumber } from '../option.ts'
@@ -104,10 +105,15 @@ export const webhook: Noun = {
         table(
           deliveries,
           'No deliveries.',
-          ['ID', 'STATUS', 'ATTEMPTS', 'SCHEDULED', 'NEXT', 'URL', 'LAST ERROR'],
-          ({ id, status, attempts, scheduledAt, nextAttemptAt, url, lastError }) => [
-            ...[cell(id), cell(status), cell(attempts)],
-            ...[minute(scheduledAt), minute(nextAttemptAt), cell(url), cell(lastError)],
+          ['ID', 'STATUS', 'ATTEMPTS', 'SCHEDULED', 'WAITING', 'URL', 'LAST ERROR'],
+          ({ id, status, attempts, scheduledAt, waitingFor, url, lastError }) => [
+            cell(id),
+            cell(status),
+            cell(attempts),
+            minute(scheduledAt),
+            waitCell(waitingFor),
+            cell(url),
+            cell(lastError),
           ],
         ),
     }),
@@ -122,9 +128,9 @@ export const webhook: Noun = {
         org: invocation.values.org,
         id: wordOf(invocation, 'the id of a delivery', 'sightglass webhook list'),
       }),
-      work: inOrg(async ({ store }, { orgId }, params) => {
-        const { delivery, attempts } = await findDelivery(store, orgId, textOf(params, 'id'))
-        return JSON.parse(deliveryText(delivery, { attemptLog: attempts.map(attemptView) })) as Json
+      work: inOrg(async (services, { orgId }, params) => {
+        const { delivery, attempts } = await findDelivery(services.store, orgId, textOf(params, 'id'))
+        return JSON.parse(deliveryText(services, delivery, { attemptLog: attempts.map(attemptView) })) as Json
       }),
       print: (answer) => JSON.stringify(answer, null, 2),
     }),
@@ -177,6 +183,12 @@ export const webhook: Noun = {
   ],
 }
 
+/** A running server may be of another release, whose answers have no reason or another one. */
+function waitCell(value: Json | undefined): string {
+  if (value === null || value === undefined) return ''
+  return waitingSentence(value as unknown as WaitingFor, (iso) => `${minute(iso)} UTC`)
+}
+
 function readPayload(payload: string): string {
   try {
     const value: unknown = JSON.parse(payload)
@@ -189,9 +201,9 @@ function readPayload(payload: string): string {
 
 const listBytesMax = 16 * 1024 * 1024
 
-async function list({ store }: EndpointServices, { orgId }: Actor, params: Params): Promise<Json> {
+async function list(services: EndpointServices, { orgId }: Actor, params: Params): Promise<Json> {
   const sent = textOrNull(params, 'status')
-  const { deliveries } = await store.webhooks.list({
+  const { deliveries } = await services.store.webhooks.list({
     orgId,
     status: deliveryStatuses.find((each) => each === sent) ?? null,
     endpointId: null,
@@ -199,7 +211,7 @@ async function list({ store }: EndpointServices, { orgId }: Actor, params: Param
     bytesMax: listBytesMax,
     beforeSeq: null,
   })
-  return { deliveries: deliveries.map((delivery) => JSON.parse(deliveryText(delivery)) as Json) }
+  return { deliveries: deliveries.map((delivery) => JSON.parse(deliveryText(services, delivery)) as Json) }
 }
 
 async function replay(services: EndpointServices, who: Actor, params: Params): Promise<Json> {

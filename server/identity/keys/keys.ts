@@ -12,6 +12,7 @@ import { nameProblem } from '../../text/names.ts'
 import type { Sender } from '../../http/request.ts'
 import type { ApiKey, KeyKind, KeySettings, Store } from '../../../db/contract/store.ts'
 import type { Scope } from '../../http/guard.ts'
+import { minuteMs, secondMs } from '../../../db/rules/units.ts'
 
 export interface MintRequest {
   orgId: string
@@ -201,9 +202,6 @@ export interface LastUses {
   /** Writes pending uses; a failed write is retried at the next flush. */
   flush(): Promise<void>
 }
-
-const minuteMs = 60_000
-const secondMs = 1_000
 
 export function makeLastUses(store: Pick<Store, 'keys'>): LastUses {
   let waiting = new Map<string, { keyId: string; atMs: number; address: string }>()

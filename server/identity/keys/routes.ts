@@ -8,8 +8,9 @@ import { readFields, wrongField } from '../../http/validate.ts'
 import { invalidQuery, readQuery } from '../../http/request.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
 import { changeKey, mintKey, revokeKey, rotateKey } from './keys.ts'
+import { hourMs } from '../../../db/rules/units.ts'
 
-export interface KeyRoutesServices {
+interface KeyRoutesServices {
   store: Store
   clock: Clock
   signIns: SignIns
@@ -17,7 +18,6 @@ export interface KeyRoutesServices {
 
 const kinds: readonly string[] = ['ingest', 'secret', 'publishable']
 const unparsed = { parse: 'none' } as const
-const hourMs = 3_600_000
 
 const keyFields = {
   kind: 'text',

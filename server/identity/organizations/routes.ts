@@ -23,7 +23,7 @@ import { nameProblem } from '../../text/names.ts'
 import type { Org, OrgDeletion, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
 
-export interface OrgRoutesServices {
+interface OrgRoutesServices {
   store: Store
   clock: Clock
   signIns: SignIns

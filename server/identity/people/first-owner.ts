@@ -12,7 +12,7 @@ import type { KeyRing } from '../../system/key-ring.ts'
 import type { Clock } from '../../clock.ts'
 import type { Log } from '../../log.ts'
 
-export interface FirstOwnerRequest {
+interface FirstOwnerRequest {
   email: string
   password: string
   linkHash: string | null // of the one-time setup link; null for the environment and the command line
@@ -21,7 +21,7 @@ export interface FirstOwnerRequest {
   actor: string
 }
 
-export type FirstOwnerResult =
+type FirstOwnerResult =
   | { status: 'created'; account: Account; orgId: string }
   | { status: 'owner_exists' }
   | { status: 'link_invalid' }

@@ -28,7 +28,7 @@ import type { Throttle } from '../sign-in/throttle.ts'
 import type { Cipher } from '../../system/encryption.ts'
 import type { Webhooks } from '../../webhooks/start.ts'
 
-export interface AccountRoutesServices {
+interface AccountRoutesServices {
   store: Store
   clock: Clock
   signIns: SignIns

@@ -172,13 +172,13 @@ function noProvider(): AppError {
 }
 
 /** The secrets of one authorization request, stored encrypted in a cookie of the browser. */
-export interface AuthorizationRequest {
+interface AuthorizationRequest {
   state: string
   nonce: string
   verifier: string
 }
 
-export interface ProvenIdentity {
+interface ProvenIdentity {
   issuer: string
   subject: string
   email: string | null // only one that the provider has verified

@@ -18,7 +18,7 @@ import type { Clock } from '../../clock.ts'
 import type { LinkThrottle, Throttle } from './throttle.ts'
 import type { Webhooks } from '../../webhooks/start.ts'
 
-export interface AuthRoutesServices {
+interface AuthRoutesServices {
   store: Store
   clock: Clock
   version: string

@@ -14,7 +14,7 @@ import type { Clock } from '../../clock.ts'
 import type { Who } from './second-factor.ts'
 import { senderPrefix, type Throttle } from './throttle.ts'
 
-export interface SignInServices {
+interface SignInServices {
   store: Store
   clock: Clock
   throttle: Throttle

@@ -10,7 +10,7 @@ import { hostName, senderName } from '../../http/address.ts'
 import type { AuditEntry, Proof, Role, SignIn, SignInView, Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
 
-export interface HowSignedIn {
+interface HowSignedIn {
   by: 'totp' | 'recovery_code' | 'provider'
   proof?: Proof // used up in the same transaction
   external?: { issuer: string; subject: string }
@@ -18,7 +18,7 @@ export interface HowSignedIn {
 
 export type Begun = { status: 'done'; cookie: string } | { status: 'used' | 'stale'; cookie: '' }
 
-export interface Draft {
+interface Draft {
   signIn: SignIn
   network: string // of the sender, stored for the account
   cookie: string

@@ -12,7 +12,7 @@ import { ended, noAttempts, throttledMs, type ThrottleState } from '../../../db/
 import type { AttemptOutcome } from '../../../db/contract/throttle.ts'
 import { limits } from '../../limits.ts'
 
-export interface Attempt {
+interface Attempt {
   right: boolean
   refusedBefore: number // throttled attempts since the last failure, for the audit entry
 }
@@ -27,7 +27,7 @@ export interface Throttle {
   waitMs(name: string): number
 }
 
-export interface ThrottleOptions {
+interface ThrottleOptions {
   store: ThrottleStore
   /** Of the store: it neither jumps nor differs between nodes. */
   clock: Clock

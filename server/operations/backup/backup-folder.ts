@@ -106,7 +106,7 @@ function isLocked(path: string): boolean {
   }
 }
 
-export interface Partial {
+interface Partial {
   path: string
   remove(): Promise<void>
   /** Removes the folder at once. */
@@ -168,7 +168,7 @@ export async function listBackups(dir: string, owner: BackupOwner = anyOwner): P
   return (await sortBackups(dir, owner)).own
 }
 
-export interface SortedBackups {
+interface SortedBackups {
   own: BackupView[]
   /** How many are of other appliances, or cannot be proven to be of this one. */
   others: number

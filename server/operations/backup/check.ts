@@ -15,7 +15,7 @@ import type { DatabaseAdmin, DatabaseCopies } from '../../../db/contract/admin.t
 import type { CopyReport, DatabaseFacts, Inspection } from '../../../db/contract/operations.ts'
 import type { AuditAnchor } from '../../../db/contract/store.ts'
 
-export interface BackupVerdict {
+interface BackupVerdict {
   ok: boolean
   path: string
   bytes: number

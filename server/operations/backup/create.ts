@@ -40,7 +40,7 @@ import { anchorsOf, copiesOf, differences, faultsOf } from './check.ts'
 import type { DatabaseCopies } from '../../../db/contract/admin.ts'
 import type { CopyReport, DatabaseFacts } from '../../../db/contract/operations.ts'
 
-export interface BackupOptions {
+interface BackupOptions {
   dataDir: string
   /** Of the database; by default the data folder. */
   location?: string

@@ -24,7 +24,7 @@ import type { AuditEntry, Store } from '../../../db/contract/store.ts'
 
 const spareBytes = 32 * 1024 * 1024
 
-export interface RestoreOptions {
+interface RestoreOptions {
   dataDir: string
   path: string
   passphrase: string | null

@@ -10,7 +10,7 @@ import { keyFileName, readKeyFile } from '../../system/encryption.ts'
 import { keyIdOf, type KeyRing } from '../../system/key-ring.ts'
 import type { DatabaseCopy } from '../../../db/contract/copy.ts'
 
-export interface CopiedKeys {
+interface CopiedKeys {
   copy: Pick<DatabaseCopy, 'keyIds' | 'signingKeys'>
   /** Data folders; null for a shared database. */
   from: string | null

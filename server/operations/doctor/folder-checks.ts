@@ -17,6 +17,7 @@ import {
 import { anyOwner } from '../backup/owner.ts'
 import { isoTime } from '../../clock.ts'
 import type { Checkup, SchemaState } from '../../../db/contract/operations.ts'
+import { dayMs, mebibyte } from '../../../db/rules/units.ts'
 
 export function checkFolder(dataDir: string): Check {
   const stat = statSync(dataDir)
@@ -149,9 +150,6 @@ export function checkLimits(): Check | null {
       )
     : ok('limits', `Limit of open files: ${Number(soft).toLocaleString('en')}.`)
 }
-
-const dayMs = 86_400_000
-const mebibyte = 1024 * 1024
 
 export function checkSchema({ version, newest, isNewer, pending }: SchemaState): Check {
   if (isNewer) {

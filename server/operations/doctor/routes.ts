@@ -8,7 +8,7 @@ import type { Clock } from '../../clock.ts'
 import { diagnose } from './diagnose.ts'
 import { serverState, stateChecks, type ServerStateServices } from './server-checks.ts'
 
-export interface DoctorRoutesServices extends ServerStateServices {
+interface DoctorRoutesServices extends ServerStateServices {
   clock: Clock
   location: string
   signIns: SignIns

@@ -4,9 +4,7 @@ import type { Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime } from '../../clock.ts'
 import type { ClockGuard, ClockHold } from '../../system/clock-guard.ts'
-
-const minuteMs = 60_000
-const hourMs = 60 * minuteMs
+import { hourMs, minuteMs } from '../../../db/rules/units.ts'
 
 export function holdSentence({ jumpMs, leftMs }: ClockHold): string {
   const off = `${spanText(Math.abs(jumpMs))} ${jumpMs > 0 ? 'ahead of' : 'behind'} the elapsed time`

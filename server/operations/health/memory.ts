@@ -9,7 +9,7 @@ import type { Log } from '../../log.ts'
 import { sizeText } from '../../text/text.ts'
 
 /** `reads`: refuse exports, lists and the dashboard; `all`: refuse everything but health; `out`: end the process. */
-export type MemoryPressure = 'none' | 'reads' | 'all' | 'out'
+type MemoryPressure = 'none' | 'reads' | 'all' | 'out'
 
 export interface MemoryWatch {
   pressure(): MemoryPressure

@@ -31,9 +31,9 @@ export function nodeReport(services: ReportServices): Omit<NodeReport, 'aheadMs'
 }
 
 /** `missing`: it was not seen for 20 s. */
-export type NodeState = 'running' | 'ending' | 'missing'
+type NodeState = 'running' | 'ending' | 'missing'
 
-export interface NodeView {
+interface NodeView {
   name: string
   version: string
   role: NodeRole

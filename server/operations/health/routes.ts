@@ -12,7 +12,7 @@ import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { ClockGuard } from '../../system/clock-guard.ts'
 import type { SharedNode } from '../../system/shared-node.ts'
 
-export interface HealthRoutesServices extends ReadinessServices {
+interface HealthRoutesServices extends ReadinessServices {
   version: string
 }
 

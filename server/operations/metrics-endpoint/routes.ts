@@ -18,7 +18,7 @@ import { seenMsMax, type SharedNode } from '../../system/shared-node.ts'
 import type { Recount } from '../retention/recount.ts'
 import type { Histogram } from '../../../db/contract/histogram.ts'
 
-export interface PrometheusRoutesServices {
+interface PrometheusRoutesServices {
   store: Store
   clock: Clock
   version: string

@@ -3,6 +3,8 @@ import { clockToleranceMs } from '../../system/clock-guard.ts'
 import { StoreError, type StoreErrorKind } from '../../../db/contract/errors.ts'
 import type { ExpireCommand, Store } from '../../../db/contract/store.ts'
 import type { Log } from '../../log.ts'
+import { dayMs } from '../../../db/rules/units.ts'
+import { countsRetentionDays } from '../../../db/rules/retention-days.ts'
 
 /** Null: no limit. */
 export interface RetentionRule {
@@ -14,11 +16,6 @@ export interface RetentionRule {
 }
 
 const networkDaysDefault = 90
-
-const dayMs = 24 * 3_600_000
-
-/** Counts are stored much longer than their events, but not forever (contract §7). */
-const rollupsRetentionMs = 400 * dayMs
 
 interface Services {
   store: Pick<Store, 'orgs' | 'events' | 'retention' | 'accessLogs'>
@@ -69,7 +66,7 @@ export async function expireAll(
             () => store.events.expire({ orgId, ...limit }),
             (part) => part.events,
           )
-    const rollups = { orgId, beforeMs: now - rollupsRetentionMs }
+    const rollups = { orgId, beforeMs: now - countsRetentionDays * dayMs }
     const rows = await steps.untilDone(
       () => store.retention.dropRollups(rollups),
       (part) => part.rows,

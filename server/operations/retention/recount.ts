@@ -4,8 +4,8 @@ import type { JobLease } from '../../../db/contract/nodes.ts'
 import { isoTime } from '../../clock.ts'
 import type { Log } from '../../log.ts'
 import { forEachOrg, orgIdsOf } from './expire-all.ts'
-
-const hourMs = 3_600_000
+import { dayMs, hourMs } from '../../../db/rules/units.ts'
+import { countsRetentionDays } from '../../../db/rules/retention-days.ts'
 
 /** After a clock that was ahead is corrected, hours that seemed past were not: they are counted again. */
 const againMs = 48 * hourMs
@@ -17,7 +17,7 @@ const runMsMax = 10 * 60_000
 const hoursPerNote = 24
 
 /** Retention deletes the rollups of older hours. */
-const backMs = 400 * 24 * hourMs
+const backMs = countsRetentionDays * dayMs
 
 export interface Recount {
   /** Throws once `ending` is aborted; the next run repeats the current hour. With `lease` only its holder repairs. */

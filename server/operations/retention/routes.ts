@@ -12,7 +12,7 @@ import type { RetentionRule } from './expire-all.ts'
 import type { Erasure, Erasures } from './erasures.ts'
 import { countEvents } from '../../api/traces/export.ts'
 
-export interface RetentionRoutesServices {
+interface RetentionRoutesServices {
   store: Store
   clock: Clock
   signIns: SignIns

@@ -14,12 +14,12 @@ import { dirname, join } from 'node:path'
 import { syncFile, syncFolder } from '../../../db/rules/durable-files.ts'
 import { AppError } from '../../errors.ts'
 
-export interface ServicePlace {
+interface ServicePlace {
   unitDir: string
   executable: string // path in the unit
 }
 
-export interface ServiceState {
+interface ServiceState {
   installed: boolean
   enabled: boolean
   active: string // state from systemd: active, inactive, failed …

@@ -26,7 +26,7 @@ import type { Setup, SetupAlert, SetupEndpoint, SetupKey, SetupOrg, SetupSite } 
 import type { Log } from '../../log.ts'
 import type { Endpoint } from '../../../db/contract/webhooks.ts'
 
-export interface SetupServices extends EndpointServices {
+interface SetupServices extends EndpointServices {
   store: Store
 }
 

@@ -70,7 +70,7 @@ export interface SetupAlert {
 }
 
 /** `where` formats a path such as `organizations[0].keys[1].hash`; `readSecret` reads the file of a secret. */
-export interface Reading {
+interface Reading {
   where(path: string): string
   readSecret(path: string): string
 }

@@ -28,7 +28,7 @@ export interface ServerControl {
   start(): Promise<void>
 }
 
-export interface UpgradeOptions {
+interface UpgradeOptions {
   executable: string // to replace
   release: ReleaseFile
   dataDir: string

@@ -4,6 +4,7 @@ import { limits } from '../../limits.ts'
 import type { Incident, Rule } from '../../../db/contract/alerts.ts'
 import type { Endpoint } from '../../../db/contract/webhooks.ts'
 import { filterableFields } from '../../../db/contract/event-fields.ts'
+import { hourMs } from '../../../db/rules/units.ts'
 
 type Data = Incident['data']
 type Severity = 'critical' | 'warning' | 'info'
@@ -136,8 +137,6 @@ export function worstFirst(incidents: readonly Incident[]): Incident[] {
     return bySeverity || excess(b) - excess(a) || byTime
   })
 }
-
-const hourMs = 3_600_000
 
 /** The dashboard page, with range and filter, that shows the events behind an alert. */
 export function linkOf({ data, openedAtMs, resolvedAtMs }: Incident): string {

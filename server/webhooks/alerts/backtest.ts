@@ -4,9 +4,10 @@ import type { Series, Store } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
 import { isAdditive, seriesOf } from './definition.ts'
 import { judge, replay, valueOf, type Judgement, type PastAlert, type Reading } from './judge.ts'
-import { baselinesOf, comparedSince, hourEdges, hourlyReadings, hourMs, hoursBefore } from './measures.ts'
+import { baselinesOf, comparedSince, hourEdges, hourlyReadings, hoursBefore } from './measures.ts'
+import { hourMs, minuteMs } from '../../../db/rules/units.ts'
 
-export interface BacktestServices {
+interface BacktestServices {
   store: Pick<Store, 'health'> & {
     events: Pick<Store['events'], 'series'>
     retention: Pick<Store['retention'], 'firstHour'>
@@ -14,7 +15,6 @@ export interface BacktestServices {
 }
 
 const days = 30
-const minuteMs = 60_000
 /** Distinct values of 30 days with ten million events take less than a second of an idle processor. */
 const budgetMs = 3_000
 /** Of five minutes. */

@@ -3,6 +3,7 @@ import { demoKeyId, importKeyId } from '../../ids.ts'
 import { positionBefore } from '../endpoints/replay-range.ts'
 import type { Arrivals, EventCountQuery, EventStore, StoredEvent } from '../../../db/contract/store.ts'
 import type { RuleKind } from '../../../db/contract/alerts.ts'
+import { minuteMs } from '../../../db/rules/units.ts'
 
 export interface Share {
   total: number
@@ -20,7 +21,6 @@ interface Rates {
   toolErrors(now: number): Map<string, Share>
 }
 
-const minuteMs = 60_000
 export const windowMs = 60 * minuteMs
 /** Tools counted per minute. More are ignored, so that a flood of names costs no memory. */
 const toolsMax = 1_000

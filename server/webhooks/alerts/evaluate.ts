@@ -17,7 +17,7 @@ interface EvaluateServices {
 }
 
 /** `lease`: of the job, where nodes share the database. Without it no other node must evaluate at the same time. */
-export type Evaluate = (now: number, lease?: JobLease | null) => Promise<void>
+type Evaluate = (now: number, lease?: JobLease | null) => Promise<void>
 
 export function makeEvaluate(services: EvaluateServices): Evaluate {
   const { store, log } = services

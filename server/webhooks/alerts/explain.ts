@@ -1,11 +1,13 @@
 /** Names the values of fields that explain most of a change: "82 % of the rise … comes from GPTBot on /docs/*". */
 import type { MeasureDefinition, RuleFilter } from '../../../db/contract/alerts.ts'
+import { pageFilterName } from '../../../db/contract/event-fields.ts'
 import type { CountedMember, FilteredCounts, Store } from '../../../db/contract/store.ts'
 import { storeFilter } from './definition.ts'
-import { comparedSince, hourMs } from './measures.ts'
+import { comparedSince } from './measures.ts'
+import { hourMs, weekMs } from '../../../db/rules/units.ts'
 
 /** A value and its events before and now; a page may be a prefix such as `/docs/*`. */
-export interface Cause {
+interface Cause {
   field: string
   value: string
   before: number
@@ -13,14 +15,13 @@ export interface Cause {
 }
 
 /** Exact counts of stored events. The causes narrow each other: the last one's numbers are those of all together. */
-export interface Explanation {
+interface Explanation {
   comparedWith: 'week before' | 'window before'
   before: number
   now: number
   causes: Cause[]
 }
 
-const weekMs = 7 * 24 * hourMs
 const budgetMs = 1_000
 /** Values that explain less are not named. */
 const leastShare = 0.3
@@ -201,6 +202,6 @@ function phrase(field: string, value: string, isSecond: boolean): string {
   const short = characters.length <= charsMax ? value : `${characters.slice(0, charsMax).join('')}…`
   if (field === 'page') return isSecond ? `on ${short}` : short
   if (field === 'name' || field === 'vendor') return short
-  const label = field === 'ruleId' ? 'rule' : field
+  const label = pageFilterName(field)
   return isSecond ? `with ${label} ${short}` : `${label} ${short}`
 }

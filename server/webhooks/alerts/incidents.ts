@@ -8,7 +8,7 @@ import type { JobLease } from '../../../db/contract/nodes.ts'
 import type { AuditEntry, Json, Store } from '../../../db/contract/store.ts'
 import type { Endpoint, NewDelivery } from '../../../db/contract/webhooks.ts'
 
-export interface IncidentServices {
+interface IncidentServices {
   store: Pick<Store, 'webhooks'>
   /** The address of the dashboard; null when it is not configured. */
   publicUrl: string | null

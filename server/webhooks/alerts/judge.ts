@@ -1,5 +1,6 @@
 /** Judges the values of a measure, alone and over time. Pure: the evaluation of rules and the back-test share it. */
 import type { Condition, Measure, MeasureDefinition } from '../../../db/contract/alerts.ts'
+import { minuteMs } from '../../../db/rules/units.ts'
 
 /** What a window has measured. */
 export interface Reading {
@@ -227,15 +228,13 @@ export interface AlertState {
   clearSinceMs: number | null // the condition no longer holds
 }
 
-export type Next =
+type Next =
   | { do: 'nothing' }
   | { do: 'open'; state: 'pending' | 'firing' }
   | { do: 'fire' | 'resolve' }
   | { do: 'note'; clearSinceMs: number | null }
 
 type Waits = Pick<MeasureDefinition, 'forMinutes' | 'keepFiringMinutes'>
-
-const minuteMs = 60_000
 
 /** What follows from one evaluation. `null`: there is no alert. */
 export function advance(

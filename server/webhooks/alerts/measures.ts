@@ -15,8 +15,9 @@ import {
   type Judgement,
   type Reading,
 } from './judge.ts'
+import { hourMs, minuteMs } from '../../../db/rules/units.ts'
 
-export interface MeasureServices {
+interface MeasureServices {
   store: Pick<Store, 'health'> & {
     events: Pick<Store['events'], 'series'>
     retention: Pick<Store['retention'], 'firstHour'>
@@ -40,8 +41,6 @@ export interface Measures {
   hasTime(): boolean
 }
 
-export const hourMs = 3_600_000
-const minuteMs = 60_000
 const budgetMs = 2_000
 /** A group that was seen within this time before the window is known. */
 const knownMs = 7 * 24 * hourMs

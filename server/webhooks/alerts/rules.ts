@@ -10,7 +10,7 @@ import { StoreError } from '../../../db/contract/errors.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Rule, RuleChange, RuleKind, RuleNumbers } from '../../../db/contract/alerts.ts'
 
-export interface RuleServices {
+interface RuleServices {
   store: Pick<Store, 'webhooks'>
   clock: Clock
 }

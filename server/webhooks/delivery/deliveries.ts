@@ -8,7 +8,7 @@ import { orgSecret, type EndpointServices, type SecretServices } from '../endpoi
 import { laneOf } from '../sinks/destination.ts'
 import { isoTime, type Clock } from '../../clock.ts'
 import type { Store } from '../../../db/contract/store.ts'
-import type { Attempt, Delivery, DeliveryStatus, Endpoint } from '../../../db/contract/webhooks.ts'
+import type { Attempt, DeliveryStatus, Endpoint, StoredDelivery } from '../../../db/contract/webhooks.ts'
 import type { SinkOptions } from '../sinks/sink.ts'
 
 export const deliveryStatuses: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead_letter']
@@ -137,7 +137,7 @@ export async function findDelivery(
   store: Pick<Store, 'webhooks'>,
   orgId: string,
   id: string,
-): Promise<{ delivery: Delivery; attempts: Attempt[] }> {
+): Promise<{ delivery: StoredDelivery; attempts: Attempt[] }> {
   const found = await store.webhooks.find({ orgId, id })
   if (found === null) throw new AppError('not_found', 'This organization has no delivery with this id.')
   return found

@@ -13,7 +13,7 @@ import type { Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
 import type { Cipher } from '../../system/encryption.ts'
 import type { Webhooks } from '../start.ts'
-import type { Delivery, DeliveryStatus } from '../../../db/contract/webhooks.ts'
+import type { DeliveryStatus, StoredDelivery } from '../../../db/contract/webhooks.ts'
 
 export interface DeliveryRoutesServices {
   store: Store
@@ -43,7 +43,7 @@ export function deliveryRoutes(
     .get(base, async ({ request }) => {
       const { orgId } = await access.read(request)
       const page = await readDeliveryPage({ store, cursorCipher }, orgId, request)
-      const deliveries = page.deliveries.map((delivery) => deliveryText(delivery)).join(',')
+      const deliveries = page.deliveries.map((delivery) => deliveryText(webhooks, delivery)).join(',')
       return jsonText(`{"deliveries":[${deliveries}],"nextCursor":${JSON.stringify(page.nextCursor)}}`)
     })
     .get(`${base}/:id`, async ({ request, params }) => {
@@ -55,7 +55,7 @@ export function deliveryRoutes(
       const { orgId } = await access.read(request)
       readQuery(request, {})
       const { delivery, attempts } = await findDelivery(store, orgId, params.id)
-      return jsonText(deliveryText(delivery, { attemptLog: attempts.map(attemptView) }))
+      return jsonText(deliveryText(webhooks, delivery, { attemptLog: attempts.map(attemptView) }))
     })
     .post(
       `${base}/:id/replay`,
@@ -115,7 +115,7 @@ async function readDeliveryPage(
   services: { store: Pick<Store, 'webhooks'>; cursorCipher: Cipher },
   orgId: string,
   request: Request,
-): Promise<{ deliveries: Delivery[]; nextCursor: string | null }> {
+): Promise<{ deliveries: StoredDelivery[]; nextCursor: string | null }> {
   const query = readQuery(request, parameters)
   const filters = { status: readStatus(query.one('status')), endpointId: query.one('endpointId') ?? null }
   const limit = readLimit(query, pageDefault, pageMax)

@@ -5,6 +5,8 @@ import { decideOutcome, type AttemptResult } from './retry-policy.ts'
 import { makeLanes, type Lanes } from './slots.ts'
 import { parseDestination } from '../sinks/destination.ts'
 import { SendError, classify, local, statusFailure, type SendOptions } from '../sinks/sink.ts'
+import type { Sender } from './waiting.ts'
+import { shareSlots } from '../../../db/rules/webhook-share.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Claim, ClaimRequest, Outcome } from '../../../db/contract/webhooks.ts'
 import type { Log } from '../../log.ts'
@@ -37,6 +39,8 @@ export interface Dispatcher {
   /** Resolves when no attempt is running. */
   idle(): Promise<void>
   isSending(): boolean
+  /** What this process knows about the wait of a pending delivery. */
+  sender: Sender
 }
 
 const recordRetryMs = 1_000
@@ -51,6 +55,7 @@ export function makeDispatcher(services: DispatcherServices): Dispatcher {
   const { clock, log } = services
   const lanes = makeLanes(limits.webhooksPerLaneMax)
   const sending = new Set<Promise<void>>()
+  const endsAtMs = new Map<string, number>() // by delivery: when its running attempt has ended
   const stopping = new AbortController()
   const endedOf = noteEnd(services, lanes)
   const free = () => limits.webhooksInFlightMax - lanes.occupied(performance.now())
@@ -83,8 +88,10 @@ export function makeDispatcher(services: DispatcherServices): Dispatcher {
     const { start: claims, release } = lanes.start(free(), performance.now())
     released.push(...release)
     for (const claim of claims) {
+      endsAtMs.set(claim.delivery.id, clock.now() + services.timeoutMs)
       const sent = attempt(services, claim, stopping.signal).then((result) => {
         sending.delete(sent)
+        endsAtMs.delete(claim.delivery.id)
         unrecorded.push(endedOf(claim, result))
         start()
         void recordAndClaim()
@@ -101,6 +108,7 @@ export function makeDispatcher(services: DispatcherServices): Dispatcher {
   return {
     idle,
     isSending: () => sending.size > 0,
+    sender: createSender(services.node, lanes, endsAtMs),
     clockJumped: (byMs) => void (dueMs = shifted(dueMs, unrecorded, byMs)),
     async dispatch(now) {
       if (stopping.signal.aborted) return
@@ -114,6 +122,27 @@ export function makeDispatcher(services: DispatcherServices): Dispatcher {
       stopping.abort()
       await idle()
       await recordAndClaim()
+    },
+  }
+}
+
+function createSender(node: string | null, lanes: Lanes, endsAtMs: ReadonlyMap<string, number>): Sender {
+  return {
+    node,
+    lane: { limit: limits.webhooksPerLaneMax },
+    stateOf(deliveryId, lane) {
+      const endMs = endsAtMs.get(deliveryId)
+      if (endMs !== undefined) return { endsAtMs: endMs }
+      return lanes.isReady(deliveryId, lane) ? 'claimed' : null
+    },
+    slotsFor({ lane, orgId, isHealthy }) {
+      const nowMs = performance.now()
+      const limit = limits.webhooksInFlightMax
+      const running = lanes.occupied(nowMs)
+      const share = lanes.share(nowMs)
+      const pace = share.paces[lane] ?? (isHealthy ? 'quick' : 'unknown')
+      const granted = shareSlots([{ lane, orgId, pace, dueAtMs: 0, wants: 1 }], limit - running, share)
+      return { running, limit, isFree: granted.has(lane) }
     },
   }
 }

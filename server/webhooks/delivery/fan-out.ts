@@ -8,7 +8,7 @@ import { newId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
 import type { Log } from '../../log.ts'
 
-export interface FanOutServices {
+interface FanOutServices {
   store: Pick<Store, 'webhooks' | 'events'>
   clock: Clock
   log: Log

@@ -4,9 +4,9 @@ import type { Claim, Outcome } from '../../../db/contract/webhooks.ts'
 import { newId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
 import { failureText, type Failure } from '../sinks/sink.ts'
+import { dayMs } from '../../../db/rules/units.ts'
 
 const gone = 410
-const dayMs = 24 * 3_600_000
 export const failingMsMax = 5 * dayMs
 export const probeEveryMs = 3_600_000
 /** After a day local failures count like any other, so that no delivery stays pending for ever. */
@@ -23,7 +23,7 @@ export interface AttemptResult {
   failure: Failure | null // null: delivered
 }
 
-export interface EndedAttempt {
+interface EndedAttempt {
   claim: Claim
   result: AttemptResult
   waitsMs: readonly number[] // before each retry, for endpoints without their own

@@ -1,7 +1,7 @@
 /** Signs deliveries as Standard Webhooks 1.0.0 defines: the secret, the signature and its three headers. */
 import { createHmac } from 'node:crypto'
 
-export interface Message {
+interface Message {
   id: string // the same for every attempt
   body: string // exactly as sent
 }

@@ -18,6 +18,7 @@ test('at most two per lane, in order, and no more than there are slots', () => {
   expect(idsOf(first)).toEqual(['a1', 'a2'])
   expect(idsOf(lanes.start(30, 0).start)).toEqual(['b1'])
   expect(lanes.start(30, 0)).toEqual({ start: [], release: [] })
+  expect(['a1', 'a3', 'b1'].map((id) => lanes.isReady(id, 'a'))).toEqual([false, true, false])
   lanes.ended(first[0]!, quick)
   expect(idsOf(lanes.start(30, 0).start)).toEqual(['a3'])
 })

@@ -45,6 +45,8 @@ export interface Lanes {
   nextChangeMs(now: number): number | null
   /** How many claims beyond its limit each lane may hold. */
   ahead(): { [lane: string]: number }
+  /** Whether this claim has not started. */
+  isReady(deliveryId: string, lane: string): boolean
   /** Who occupies the slots, and which lanes are slow. */
   share(now: number): Share
   /** Removes and returns every claim that has not started. */
@@ -102,6 +104,10 @@ export function makeLanes(perLaneMax: number): Lanes {
         }
       }
       return changeMs === Infinity ? null : changeMs
+    },
+    isReady(deliveryId, lane) {
+      const ready = lanes.get(lane)?.ready ?? []
+      return ready.some(({ claim }) => claim.delivery.id === deliveryId)
     },
     share: (now) => shareOf(lanes, now),
     removeAll: () => [...lanes.values()].flatMap(({ ready }) => ready.splice(0).map(({ claim }) => claim)),

@@ -3,7 +3,7 @@ import type { Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
 import type { Log } from '../../log.ts'
 
-export interface WakeServices {
+interface WakeServices {
   store: Pick<Store, 'webhooks' | 'events'>
   clock: Clock
   log: Log

@@ -7,7 +7,7 @@ import { syslog } from './syslog.ts'
 /** Every kind of destination. */
 const sinks: readonly Sink[] = [file, http, syslog]
 
-export interface Destination {
+interface Destination {
   sink: Sink
   target: unknown // what `sink.parse` returned
 }

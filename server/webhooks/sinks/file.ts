@@ -7,7 +7,7 @@ import { syncFolderLater } from '../../../db/rules/durable-files.ts'
 import { withinTime } from '../../system/slow-files.ts'
 import { RefusedUrl, type Sink } from './sink.ts'
 
-export interface FileTarget {
+interface FileTarget {
   sinkDir: string
   path: string // relative to the sink folder
 }

@@ -16,7 +16,7 @@ import {
 import { firstReached, isPrivateName, refuseForbidden, requireAddresses } from './addresses.ts'
 import { secretPurpose, signedHeaders } from '../delivery/signing.ts'
 
-export interface HttpTarget {
+interface HttpTarget {
   url: URL
   host: string // a name or an address, without brackets
 }

@@ -8,7 +8,7 @@ import { noteCall } from '../../system/outbound.ts'
 import { RefusedUrl, type Sink } from './sink.ts'
 import { firstReached, refuseForbidden, requireAddresses } from './addresses.ts'
 
-export interface SyslogTarget {
+interface SyslogTarget {
   transport: 'udp' | 'tcp'
   host: string
   port: number
@@ -59,7 +59,7 @@ const severity = { warning: 4, notice: 5, informational: 6 } as const
 /** An IPv4 datagram holds at most 65,507 bytes. */
 const datagramBytesMax = 65_000
 
-export interface SyslogSource {
+interface SyslogSource {
   host: string
   processId: number
 }

@@ -10,13 +10,13 @@ import { query } from '../../app/router.ts'
 import { choiceOf, rangeParams } from '../../range/range.ts'
 import type { ActiveAgents, PeriodView } from '../../api/api.ts'
 import type { Series } from '../../charts/chart-model.ts'
+import { dayMs } from '../../../db/rules/units.ts'
 
 interface ActiveProps {
   period: PeriodView // of the page; only its sites are used
   events: number // a change fetches again
 }
 
-const dayMs = 86_400_000
 const names = 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' ')
 const about = 'Estimate with a standard error of 1.6 %'
 

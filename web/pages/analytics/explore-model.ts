@@ -1,5 +1,5 @@
 /** Explore in the URL: its measure, field, filters and view; its numbers as series, rows and cells of a file. */
-import { eventFields } from '../../../db/contract/event-fields.ts'
+import { eventFields, pageFilterName } from '../../../db/contract/event-fields.ts'
 import { choiceOf, rangeParams, rangePart } from '../../range/range.ts'
 import { bytesText, count, exactDuration } from '../../text/format.ts'
 import { colourOf, type Series } from '../../charts/chart-model.ts'
@@ -32,10 +32,9 @@ export const measureWords: { readonly [measure in Measure]: MeasureWords } = {
 }
 export const measureNames = Object.keys(measureWords) as Measure[]
 
-/** Fields by the names of the dashboard's filters. */
-const filterName = (field: string): string => (field === 'ruleId' ? 'rule' : field)
+/** Fields by their names in the filters of pages. */
 export const fieldWords: { readonly [name: string]: string } = Object.fromEntries(
-  eventFields.map(({ name, label }) => [filterName(name), label]),
+  eventFields.map(({ name, label }) => [pageFilterName(name), label]),
 )
 
 export const metadataPrefix = 'metadata.'
@@ -43,7 +42,7 @@ export const views = ['bars', 'lines', 'table'] as const
 export type View = (typeof views)[number]
 export const rowChoices = [5, 10, 20, 50, 100, 1_000] as const
 
-export interface Exploration {
+interface Exploration {
   measure: Measure
   by: string // a field, `metadata.` and a path, or '' for all events together
   view: View
@@ -129,7 +128,7 @@ export function rowsOf(answer: ExploreAnswer): Row[] {
     })),
     ...(missing === null
       ? []
-      : [{ key: 'missing', name: noneName(filterName(by)), value: null, numbers: missing }]),
+      : [{ key: 'missing', name: noneName(pageFilterName(by)), value: null, numbers: missing }]),
     ...(other === null ? [] : [{ key: 'other', name: more, value: null, numbers: other }]),
   ]
 }

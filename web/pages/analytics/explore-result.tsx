@@ -5,6 +5,7 @@ import { place, query, withQuery } from '../../app/router.ts'
 import { ChartPanel, type Division } from '../../charts/chart-panel.tsx'
 import { type Column, csvName, csvText, DataTable, download } from '../../charts/data-table.tsx'
 import { Text, visibleText } from '../../components/text.tsx'
+import { pageFilterName } from '../../../db/contract/event-fields.ts'
 import { filterable, type LogsFilter, ValueLink } from '../../range/filters.tsx'
 import { chooseRange, longerRanges, periodSentence, rangeWords, runningRanges } from '../../range/range.ts'
 import { counted, isoWithOffset } from '../../text/format.ts'
@@ -46,7 +47,7 @@ export function Result({ answer }: { answer: ExploreAnswer }) {
             period={period}
             divisions={[
               {
-                name: by === null ? 'total' : visibleText(byWord(nameOf(by))).slice(0, 60),
+                name: by === null ? 'total' : visibleText(byWord(pageFilterName(by))).slice(0, 60),
                 series: seriesOf(answer),
                 filterOf: (value) => logsFilterOf(by, value),
                 ...ownFilter(by),
@@ -83,21 +84,18 @@ function Total({ answer: { measure, all } }: { answer: ExploreAnswer }) {
   )
 }
 
-/** The name of a field in filters of the dashboard. */
-const nameOf = (by: string): string => (by === 'ruleId' ? 'rule' : by)
-
 const percentText = (share: number): string => `${(share * 100).toFixed(share < 0.001 ? 3 : 1)} %`
 
 /** The filter of Logs for a value; {} where Logs has none. */
 function logsFilterOf(by: string | null, value: string): LogsFilter {
-  const name = by === null ? '' : nameOf(by)
+  const name = by === null ? '' : pageFilterName(by)
   const field = name === 'sessionId' ? 'sessionId' : filterable[name]?.logs
   return field == null ? {} : { [field]: value }
 }
 
 function ownFilter(by: string | null): Pick<Division, 'ownFilterOf'> {
   if (by === null || Object.keys(logsFilterOf(by, '')).length > 0) return {}
-  return { ownFilterOf: (value) => ({ name: nameOf(by), value }) }
+  return { ownFilterOf: (value) => ({ name: pageFilterName(by), value }) }
 }
 
 function Limits({ answer: { truncated, expired } }: { answer: ExploreAnswer }) {
@@ -157,7 +155,7 @@ function ResultTable({ answer, about }: { answer: ExploreAnswer; about: string }
   const isEstimate = (row: Row): boolean => row.numbers.error > 0 && unit !== 'ms'
   const columns: Column<Row>[] = [
     {
-      name: by === null ? 'All' : columnName(nameOf(by)),
+      name: by === null ? 'All' : columnName(pageFilterName(by)),
       value: (row) => row.name,
       show: (row) => <RowName by={by} row={row} />,
     },
@@ -188,7 +186,7 @@ function ResultTable({ answer, about }: { answer: ExploreAnswer; about: string }
   return (
     <DataTable
       key={measure} // sorted by the measure
-      title={by === null ? name : `${name} by ${visibleText(byWord(nameOf(by))).slice(0, 60)}`}
+      title={by === null ? name : `${name} by ${visibleText(byWord(pageFilterName(by))).slice(0, 60)}`}
       about={about}
       csv={{ page: 'explore', table: fileWord(answer), ...(period && { period }) }}
       rows={rowsOf(answer)}
@@ -209,14 +207,14 @@ function columnName(name: string): string {
 function RowName({ by, row }: { by: string | null; row: Row }) {
   if (by === null || row.key === 'other') return <>{row.name}</>
   const name = row.key === 'missing' ? row.name : <Text value={row.name} max={48} />
-  return <ValueLink filter={{ name: nameOf(by), value: row.value ?? '' }}>{name}</ValueLink>
+  return <ValueLink filter={{ name: pageFilterName(by), value: row.value ?? '' }}>{name}</ValueLink>
 }
 
 const fileWord = ({ measure, by }: ExploreAnswer): string =>
   `${measure}${
     by === null
       ? ''
-      : `-by-${nameOf(by)
+      : `-by-${pageFilterName(by)
           .replaceAll(/[^A-Za-z0-9]+/g, '-')
           .slice(0, 40)}`
   }`

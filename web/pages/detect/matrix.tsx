@@ -10,13 +10,13 @@ import { type LogsFilter, logsHref } from '../../range/filters.tsx'
 const order = ['crawler', 'webmcp', 'dom', 'screenshot']
 const classesMax = 8
 
-export interface MatrixRow {
+interface MatrixRow {
   vendor: CountedName
   total: number
   byClass: Map<string, number> // by the column's key
 }
 
-export interface MatrixColumn {
+interface MatrixColumn {
   key: string
   of: CountedName
 }

@@ -8,7 +8,7 @@ export interface MapNode {
   children: MapNode[]
 }
 
-export interface SitePage {
+interface SitePage {
   path: string
   name: string
   purpose: string
@@ -23,12 +23,12 @@ export interface SiteMap {
   cut: boolean // more pages than a tree can show
 }
 
-export interface Policy {
+interface Policy {
   name: string
   texts: string[]
 }
 
-export interface ScorePart {
+interface ScorePart {
   name: string // as in the snapshot
   purpose: string
   filled: boolean

@@ -54,7 +54,7 @@ export function addArrivals(list: EntryList, received: ReceivedEvent[]): EntryLi
   return arrived.length === 0 ? list : { entries: [...arrived, ...list.entries], ids }
 }
 
-export interface Trimmed {
+interface Trimmed {
   list: EntryList
   /** The latest time of the removed rows, from which history must be fetched again; null if none were removed. */
   latestRemovedMs: number | null

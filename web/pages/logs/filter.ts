@@ -2,6 +2,7 @@
 import type { EventFilter, ReceivedEvent } from '../../api/api.ts'
 import { fieldFilters } from '../../api/field-filters.ts'
 import { filterParams } from '../../api/event-shapes.ts'
+import { hourMs } from '../../../db/rules/units.ts'
 
 /** Fields that are filtered by their exact value, named as in GET /v1/traces, with their labels. */
 export const fieldNames: { readonly [name: string]: string } = Object.fromEntries(
@@ -34,8 +35,6 @@ export function isSearch(filter: EventFilter): boolean {
 export function hasText(query: URLSearchParams): boolean {
   return isSearch(filterOf(query))
 }
-
-const hourMs = 3_600_000
 
 /** The start of a search if no time is selected. */
 export function textSinceMs(nowMs: number): number {

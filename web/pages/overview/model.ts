@@ -4,9 +4,10 @@ import { logsHref, type LogsFilter } from '../../range/filters.tsx'
 import { percent, shareOf } from '../../charts/headlines.tsx'
 import { counted, count } from '../../text/format.ts'
 import type { Change, ChangeKind, Changes } from '../../api/api.ts'
+import { dayMs } from '../../../db/rules/units.ts'
 
 /** What Overview says of a change: `before`, the name of a stranger, `after`. */
-export interface Sentence {
+interface Sentence {
   before: string
   name: string
   after: string
@@ -119,8 +120,6 @@ export function hrefOf(change: Change, { since, until }: Pick<Changes, 'since' |
 export function chartText({ count: now, before }: Change): string {
   return `${count(now)} since then, ${count(before)} in the 30 days before`
 }
-
-const dayMs = 86_400_000
 
 /** The reports that the address can choose; without one, those since the last visit. */
 export const reports = { '24h': dayMs, '7d': 7 * dayMs, '30d': 30 * dayMs } as const

@@ -23,6 +23,7 @@ import { count, counted, localSentence, shortTime } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
 import { chartText, hrefOf, keyOf, kinds, moreText, reports, sentenceOf, type Look } from './model.ts'
 import { markSeen, prefetchVisit, useLook } from './visit.ts'
+import { hourMs } from '../../../db/rules/units.ts'
 
 const restMs = 15_000
 
@@ -140,8 +141,6 @@ interface ChangesPanelProps {
   sinceMs: number
   look: Signal<Look> | null // of the report since the last visit
 }
-
-const hourMs = 3_600_000
 
 function ChangesPanel({ sinceMs, look }: ChangesPanelProps) {
   // By the hour, as events are counted, so that a cached answer stays usable within it.

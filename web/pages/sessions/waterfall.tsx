@@ -6,7 +6,7 @@ import { counted, duration } from '../../text/format.ts'
 import { navigate } from '../../app/router.ts'
 import type { TraceEvent } from '../../api/event-shapes.ts'
 
-export interface SpanRow {
+interface SpanRow {
   event: TraceEvent
   name: string // untrusted text
   order: number // in the tree, from 1

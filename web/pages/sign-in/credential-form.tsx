@@ -4,7 +4,7 @@ import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 import { Brand } from '../../components/marks.tsx'
 import type { ComponentChildren } from 'preact'
 
-export interface CredentialFormProps {
+interface CredentialFormProps {
   title: string
   action: string
   busy: boolean

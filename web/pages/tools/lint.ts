@@ -2,7 +2,7 @@
 import type { Json, JsonObject } from '../../api/registry-api.ts'
 import { segments } from '../../components/text.tsx'
 
-export type FindingCode = 'name' | 'description' | 'instructions' | 'hidden' | 'read_only'
+type FindingCode = 'name' | 'description' | 'instructions' | 'hidden' | 'read_only'
 
 export interface Finding {
   code: FindingCode

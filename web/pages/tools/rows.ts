@@ -132,7 +132,7 @@ export function pageCosts(rows: ToolRow[]): PageCost[] {
 
 const isNeverCalled = (row: ToolRow): boolean => row.registered && row.enabled && row.calls === 0
 
-export interface ToolSummary {
+interface ToolSummary {
   tools: number
   disabled: number
   tokens: number
@@ -160,7 +160,7 @@ export function summaryOf(rows: ToolRow[]): ToolSummary {
 
 export type Show = 'all' | 'never' | 'findings' | 'unregistered'
 
-export interface ToolFilter {
+interface ToolFilter {
   show: Show
   page: string | null // null: all pages
   text: string

@@ -9,8 +9,7 @@ import { measures } from '../../text/measures.ts'
 import { navigate, place, withQuery } from '../../app/router.ts'
 import { findingNames } from './lint.ts'
 import type { ToolRow } from './rows.ts'
-
-const hourMs = 3_600_000
+import { hourMs } from '../../../db/rules/units.ts'
 
 function toolHref(siteId: string, name: string): string {
   return place.value.path + withQuery(place.value.search, { site: [siteId], tool: [name] })

@@ -4,8 +4,8 @@ import { now } from '../../app/clock.ts'
 import { navigate, place, withQuery } from '../../app/router.ts'
 import { type Column, DataTable, everyRow } from '../../charts/data-table.tsx'
 import { Text } from '../../components/text.tsx'
-import { counted, duration, eventTime, fullTime, utcTime } from '../../text/format.ts'
-import { statusLabels, statusTones } from './labels.ts'
+import { counted, eventTime, fullTime, utcTime } from '../../text/format.ts'
+import { statusLabels, statusTones, waitLabel } from './labels.ts'
 import type { Shown } from './model.ts'
 
 const filters: [DeliveryStatus | null, string][] = [
@@ -138,11 +138,9 @@ function columnsOf(names: Map<string, string>): Column<Delivery>[] {
       number: true,
     },
     {
-      name: 'Next attempt',
-      time: true,
-      value: (delivery) => delivery.nextAttemptAt,
-      show: (delivery) =>
-        delivery.nextAttemptAt !== null && <Next iso={delivery.nextAttemptAt} nowMs={nowMs} />,
+      name: 'Waiting',
+      value: (delivery) => waitLabel(delivery, nowMs),
+      show: (delivery) => <Text value={waitLabel(delivery, nowMs)} max={160} />,
     },
     {
       name: 'Last error',
@@ -150,13 +148,4 @@ function columnsOf(names: Map<string, string>): Column<Delivery>[] {
       show: (delivery) => delivery.lastError !== null && <Text value={delivery.lastError} max={40} />,
     },
   ]
-}
-
-function Next({ iso, nowMs }: { iso: string; nowMs: number }) {
-  const inMs = Date.parse(iso) - nowMs
-  return (
-    <time dateTime={iso} title={`${fullTime(Date.parse(iso))}\n${utcTime(Date.parse(iso))}`}>
-      {inMs <= 0 ? 'due now' : `in ${duration(inMs)}`}
-    </time>
-  )
 }

@@ -10,7 +10,7 @@ import { bytesText, counted, duration, fullTime, utcTime } from '../../text/form
 import { place, withQuery } from '../../app/router.ts'
 import { type Attempt, type Delivery, type SentRequest, webhookApi } from '../../api/webhook-api.ts'
 import { refreshMs } from './model.ts'
-import { adviceFor, errorParts, statusTones, statusLabels } from './labels.ts'
+import { adviceFor, errorParts, statusTones, statusLabels, waitLabel } from './labels.ts'
 
 type Opened = Delivery & { attemptLog: Attempt[] }
 
@@ -25,7 +25,10 @@ export function DeliveryView({ id, may, newest, onReplayed }: DeliveryViewProps)
   const opened = useSignal<Opened | null>(null)
   const problem = useSignal<ApiError | null>(null)
   const task = useTask()
-  const state = newest === null ? '' : `${newest.status} ${newest.attempts} ${newest.nextAttemptAt}`
+  const state =
+    newest === null
+      ? ''
+      : JSON.stringify([newest.status, newest.attempts, newest.nextAttemptAt, newest.waitingFor])
   const load = async (signal: AbortSignal): Promise<void> => {
     try {
       opened.value = await webhookApi.delivery(id, signal)
@@ -96,7 +99,7 @@ interface VerdictProps {
 }
 
 function Verdict({ opened, may, busy, onReplay }: VerdictProps) {
-  const { status, lastError, nextAttemptAt, attempts } = opened
+  const { status, lastError, attempts } = opened
   const failed = opened.attemptLog.findLast((attempt) => attempt.error !== null) ?? null
   const error = lastError === null ? null : errorParts(lastError)
   return (
@@ -110,12 +113,7 @@ function Verdict({ opened, may, busy, onReplay }: VerdictProps) {
       {status === 'pending' && (
         <p>
           {attempts === 0 ? 'No attempts yet.' : `${counted(attempts, 'attempt')} failed.`}{' '}
-          {nextAttemptAt !== null && (
-            <>
-              {Date.parse(nextAttemptAt) <= now() ? 'Due now' : 'Next attempt'}: <Exact iso={nextAttemptAt} />
-              .
-            </>
-          )}
+          {opened.waitingFor !== null && <Wait opened={opened} />}
         </p>
       )}
       {status === 'dead_letter' && <p>Failed after {counted(attempts, 'attempt')}.</p>}
@@ -144,6 +142,23 @@ function Verdict({ opened, may, busy, onReplay }: VerdictProps) {
         </p>
       )}
     </section>
+  )
+}
+
+function Wait({ opened }: { opened: Opened }) {
+  const { waitingFor } = opened
+  const until = waitingFor !== null && 'until' in waitingFor ? waitingFor.until : null
+  const text = `${waitLabel(opened, now())}.`
+  return until === null ? (
+    <span class="wait">{text}</span>
+  ) : (
+    <time
+      class="wait"
+      dateTime={until}
+      title={`${fullTime(Date.parse(until))}\n${utcTime(Date.parse(until))}`}
+    >
+      {text}
+    </time>
   )
 }
 

@@ -1,5 +1,7 @@
 /** The labels and advice for the states of deliveries and endpoints. */
 import type { Attempt, Delivery, DeliveryStatus, Endpoint } from '../../api/webhook-api.ts'
+import { waitingSentence } from '../../../server/text/waiting.ts'
+import { clockTime, shortTime } from '../../text/format.ts'
 
 export const statusLabels: { [status in DeliveryStatus]: string } = {
   pending: 'pending',
@@ -13,7 +15,18 @@ export const statusTones: { [status in DeliveryStatus]: string } = {
   dead_letter: 'error',
 }
 
-export interface Health {
+const soonMs = 12 * 3_600_000
+
+/** Why a pending delivery waits, such as "Retries at 14:03"; empty for one that has ended. */
+export function waitLabel({ waitingFor }: Pick<Delivery, 'waitingFor'>, nowMs: number): string {
+  if (waitingFor === null) return ''
+  return waitingSentence(waitingFor, (iso) => {
+    const ms = Date.parse(iso)
+    return Math.abs(ms - nowMs) < soonMs ? clockTime(ms) : shortTime(ms)
+  })
+}
+
+interface Health {
   tone: 'allow' | 'block' | 'error' | 'plain'
   label: string
 }

@@ -7,7 +7,14 @@ import { adviceFor, errorParts, healthOf } from './labels.ts'
 
 const delivery = (id: string, more: Partial<Delivery> = {}): Delivery => ({
   ...{ id, endpointId: null, url: 'http://x/', status: 'pending', attempts: 0 },
-  ...{ nextAttemptAt: null, lastError: null, lastStatus: null, scheduledAt: '', deliveredAt: null },
+  ...{
+    nextAttemptAt: null,
+    waitingFor: null,
+    lastError: null,
+    lastStatus: null,
+    scheduledAt: '',
+    deliveredAt: null,
+  },
   ...more,
 })
 

@@ -5,7 +5,7 @@ import { ApiError } from '../../api/api.ts'
 import type { Delivery, DeliveryFilter, DeliveryStatus } from '../../api/webhook-api.ts'
 import type { Endpoint, Incident, Notice } from '../../api/webhook-api.ts'
 
-export interface WebhooksSource {
+interface WebhooksSource {
   deliveries: (
     filter: DeliveryFilter,
     cursor: string | null,

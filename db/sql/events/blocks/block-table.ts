@@ -61,7 +61,7 @@ export function writeColumns(db: Database, place: number, content: BlockContent,
   )
 }
 
-export interface WholeBlock {
+interface WholeBlock {
   columns: Uint8Array
   ids: Uint8Array
   bodies: Uint8Array

@@ -98,7 +98,7 @@ export function clearBlock(block: BlockContent): BlockContent {
   return { events: 0, columns: block.columns, ids: [], texts: [], sessions: [], spilled: [] }
 }
 
-export interface PackedBlock {
+interface PackedBlock {
   events: number
   minAt: number
   maxAt: number

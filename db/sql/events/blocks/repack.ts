@@ -14,7 +14,7 @@ import { openBodies, openIds, openSessions, packSealedNames } from './texts.ts'
  * or the other, and both are read. A block that was written anew without some events has a row of its own and frames
  * again, and lowers `repacked`.
  */
-export interface RepackWork {
+interface RepackWork {
   /** Some milliseconds of it; false when there is nothing to do. `inTransaction` runs what writes. */
   step(inTransaction: (write: () => void) => void): boolean
   /** A segment may have its path columns. */

@@ -238,7 +238,7 @@ function openSpilled(block: RawBlock): Spilled[] {
   )
 }
 
-export interface Cut {
+interface Cut {
   /** The text with `valueMark` in place of each value. */
   shape: string
   /** Of each value: the member's name before it, and how many values of this name precede it. */

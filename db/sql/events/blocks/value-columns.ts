@@ -1,7 +1,8 @@
 /** Encodes the values of one member in a block's texts, for `text-columns.ts`. Every value comes back as it was. */
+import { dayMs } from '../../../rules/units.ts'
 
 /** A value per row that has the member. What is text is stored with all other texts of the block. */
-export interface ValueColumn {
+interface ValueColumn {
   kind: number
   bytes: Uint8Array
   texts: string[]
@@ -114,7 +115,7 @@ export interface ColumnSource {
   text: number
 }
 
-export interface OpenValues {
+interface OpenValues {
   /** The value of the n-th row that has the member. */
   at(row: number): string
   /** The values that may hold a text in upper case, and that the block's texts do not have as they are. */
@@ -189,7 +190,6 @@ function openNumbers(source: ColumnSource, rows: number, isTime: boolean): (row:
   }
 }
 
-const dayMs = 86_400_000
 const hundred = Array.from({ length: 100 }, (_, n) => String(n).padStart(2, '0'))
 let known = { day: NaN, text: '' }
 

@@ -36,7 +36,7 @@ const runMask = runsPerGroup - 1
 /** Visits an entry with the fingerprint; true ends the search. */
 type Visit = (run: number, offset: number) => boolean
 
-export interface IdGroups {
+interface IdGroups {
   /** Calls `visit` with each entry of a merged chunk that has the fingerprint, until it returns true. */
   some(fingerprint: number, visit: Visit): boolean
   /** False when no merged chunk has the fingerprint. */

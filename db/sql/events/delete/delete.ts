@@ -35,7 +35,7 @@ export interface Deletions {
   erase(command: EraseCommand, range: EraseRange | null): { events: number; next: EraseRange | null }
 }
 
-export interface TakeAway extends Deletions {
+interface TakeAway extends Deletions {
   committed(): void
   undone(): void
 }

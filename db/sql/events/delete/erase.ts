@@ -21,7 +21,7 @@ import type { OrgState } from '../write/org-state.ts'
  * their hashes of sessions and subjects. Freed pages are overwritten (secure_delete). The log keeps older pages until
  * it is truncated, and backups are out of reach.
  */
-export interface Erased extends StepBounds, EraseRange {
+interface Erased extends StepBounds, EraseRange {
   clauses: readonly Clause[]
 }
 

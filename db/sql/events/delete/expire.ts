@@ -3,7 +3,7 @@ import { deleteBlocks, readColumns } from '../blocks/block-table.ts'
 import { extra, placeOf, segmentEvents, seqOf } from '../blocks/block.ts'
 import { countUnfolded, expireInRollups } from '../rollups/fold.ts'
 import { noteRewrite } from '../rollups/hours.ts'
-import { hourMs, rollupCounts } from '../rollups/counts.ts'
+import { rollupCounts } from '../rollups/counts.ts'
 import { dropNetworksBefore } from '../blocks/networks.ts'
 import { dropPathsBefore } from '../paths/columns.ts'
 import type { Database } from '../../database.ts'
@@ -12,6 +12,7 @@ import type { DeletedIds } from '../dedupe/deleted-ids.ts'
 import type { OrgState } from '../write/org-state.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
 import { isSliceOver, type Sliced } from '../../slices.ts'
+import { hourMs } from '../../../rules/units.ts'
 
 /*
  * A block expires when all its events arrived before the given time, so an event may outlast it by the time a block
@@ -19,13 +20,13 @@ import { isSliceOver, type Sliced } from '../../slices.ts'
  * the future comes from a wrong clock; such a block expires with the next one whose time is plausible. Segment indexes
  * expire with their blocks, and an id older than retention is new again.
  */
-export interface Expired {
+interface Expired {
   events: number
   /** Whether nothing that old remains. */
   done: boolean
 }
 
-export type ExpireLimit = Pick<ExpireCommand, 'receivedBeforeMs' | 'beforeSeq' | 'receivedUntilMs'>
+type ExpireLimit = Pick<ExpireCommand, 'receivedBeforeMs' | 'beforeSeq' | 'receivedUntilMs'>
 
 /** Limits of one step, and so of how long an append may wait for it. */
 export interface StepBounds {

@@ -124,7 +124,7 @@ function writeCut(db: Database, org: number, segment: number): void {
 }
 
 /** Makes the missing columns of one segment after the other. */
-export interface PathWork {
+interface PathWork {
   /** Some milliseconds of it; false when there is nothing to do. `inTransaction` runs what writes. */
   step(inTransaction: (write: () => void) => void): boolean
   /** Makes those of an organization's next segment, inside a transaction. */

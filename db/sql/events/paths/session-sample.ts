@@ -27,7 +27,7 @@ export function trustHeight(
   return heightOf(block.code(member.trust, row), () => block.hashedText(member.trust, row))
 }
 
-export interface Sampler {
+interface Sampler {
   add(block: OpenBlock): void
   /** Null: more than there is room for. */
   result(): SampledEvents | null

@@ -4,7 +4,6 @@ import { type OpenBlock, readAhead, readBlock, zonesBetween } from '../blocks/bl
 import { extra, segmentEvents, seqOf } from '../blocks/block.ts'
 import { member } from '../blocks/fields.ts'
 import { textsAhead } from '../blocks/read-ahead.ts'
-import { hourMs } from '../rollups/counts.ts'
 import { type SampledEvents, sampler } from './session-sample.ts'
 import {
   closeBrace,
@@ -22,6 +21,7 @@ import {
   stringEnd,
   valueEnd,
 } from './json-bytes.ts'
+import { hourMs } from '../../../rules/units.ts'
 
 /** The values of one path in a segment. Events without the member have no entry. */
 export interface ShreddedPath {

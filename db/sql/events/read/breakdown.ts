@@ -10,7 +10,7 @@ import {
   otherCode,
   termTexts,
 } from '../blocks/fields.ts'
-import { classVendorField, hourMs, outcomesSpan, pairOther, pairSpan } from '../rollups/counts.ts'
+import { classVendorField, outcomesSpan, pairOther, pairSpan } from '../rollups/counts.ts'
 import { foldedSums } from '../rollups/days.ts'
 import {
   hourRange,
@@ -33,6 +33,7 @@ import type {
 } from '../../../contract/store.ts'
 import { isKnownVerdict, type Judgement } from '../../../contract/provenance.ts'
 import type { Sliced } from '../../slices.ts'
+import { hourMs } from '../../../rules/units.ts'
 
 const valuesPerStepMax = 1_000
 

@@ -19,9 +19,10 @@ import {
 } from '../blocks/fields.ts'
 import { judgementTexts } from './breakdown.ts'
 import { extra, seqOf } from '../blocks/block.ts'
-import { hourMs, outcomesSpan } from '../rollups/counts.ts'
+import { outcomesSpan } from '../rollups/counts.ts'
 import { foldState } from '../rollups/hours.ts'
 import { cachedRows, matchesMax, partsOf, type Part, type Rows } from '../index/walk.ts'
+import { hourMs } from '../../../rules/units.ts'
 
 /** The limit of a breakdown by rollups: further values count as one. */
 const valuesMax = 1_000

@@ -4,9 +4,10 @@ import type { Metrics, MetricsQuery, MetricsText } from '../../../contract/store
 import { countUnfolded } from '../rollups/fold.ts'
 import { foldedHours, type Count, type HourCounts, type Order } from '../rollups/hours.ts'
 import { member, termTexts } from '../blocks/fields.ts'
-import { hourMs, outcomesSpan, typesSpan } from '../rollups/counts.ts'
+import { outcomesSpan, typesSpan } from '../rollups/counts.ts'
 import { hourRange, siteCodes, typeCodes, type HourRange } from '../rollups/range.ts'
 import { isSliceOver, type Sliced } from '../../slices.ts'
+import { hourMs } from '../../../rules/units.ts'
 
 interface Texts {
   site: Map<number, string>

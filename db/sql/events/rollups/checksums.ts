@@ -14,7 +14,7 @@ export interface WrongRows {
   isWrong(member: number | null): boolean
 }
 
-export interface RollupChecksums {
+interface RollupChecksums {
   /** As in `RollupCounts`. */
   add: RollupCounts['add']
   events(): number

@@ -3,8 +3,7 @@ import { extra } from '../blocks/block.ts'
 import { bucketOf, bucketsMax, sketchCode } from './sketches.ts'
 import { agentField, isHash, judgementField, member, members, otherCode } from '../blocks/fields.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
-
-export const hourMs = 3_600_000
+import { hourMs } from '../../../rules/units.ts'
 
 /**
  * Durations are counted like values of one more field, whose code is the tool's and the bucket's (sketches.ts). So they
@@ -180,7 +179,7 @@ function countedGroups() {
 }
 
 /** Where counts go: `G` is what a receiver knows of an hour's or a day's site, type and outcome. */
-export interface CountSink<G> {
+interface CountSink<G> {
   /** Counts one event. */
   event(hour: number, site: number, type: number, outcome: number): G
   day(hour: number, site: number, type: number): G

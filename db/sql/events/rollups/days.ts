@@ -7,7 +7,7 @@ import { foldedRows, type FoldedRows, type HourRange } from './range.ts'
 import { storedDays, type DayColumns } from './stored-days.ts'
 
 /** The events of one value and outcome, of one hour or summed over a day. The object is reused for the next sum. */
-export type VisitSum = (sum: Sum) => void
+type VisitSum = (sum: Sum) => void
 
 interface Sum {
   firstHour: number // with such an event

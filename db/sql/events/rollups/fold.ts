@@ -26,7 +26,7 @@ const entriesMax = 8_192
 const ofDay = 0
 
 /** The writer's memory of an organization's rollups. */
-export interface Folding {
+interface Folding {
   num: number
   foldedSeq: number
   storedSeq: number

@@ -1,8 +1,9 @@
 /** Translates a query's hours, sites, types and outcomes into rollup rows. */
 import type { Database } from '../../database.ts'
-import { fieldAndCode, hourMs, type DayGroup } from './counts.ts'
+import { fieldAndCode, type DayGroup } from './counts.ts'
 import { member, termTexts } from '../blocks/fields.ts'
 import { isSliceOver, type Sliced } from '../../slices.ts'
+import { hourMs } from '../../../rules/units.ts'
 
 export interface HourRange {
   from: number

@@ -9,7 +9,6 @@ import {
   distinctMember,
   durationMember,
   fieldAndCode,
-  hourMs,
   rollupCounts,
   rollupFields,
   type DayGroup,
@@ -24,6 +23,7 @@ import { agentField, fieldAt, judgementField } from '../blocks/fields.ts'
 import type { Database } from '../../database.ts'
 import type { RollupRepair } from '../../../contract/store.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
+import { hourMs } from '../../../rules/units.ts'
 
 /** Blocks per slice: about 8 ms. A day of ten million events takes 15 s, and its reader answers others meanwhile. */
 const sliceBlocks = 24
@@ -31,7 +31,7 @@ const sliceBlocks = 24
 /** How often a count may start again. Then it takes one long slice, or it might never end. */
 const restartsMax = 20
 
-export interface CountRange {
+interface CountRange {
   fromMs: number
   untilMs: number // exclusive
   /** The blocks that may hold events of that time and reach past a seq, in arrival order. */

@@ -14,6 +14,7 @@ import { foldedRows } from './range.ts'
 import { registerAndRank, registers } from './sketches.ts'
 import { atOnce, type Sliced } from '../../slices.ts'
 import type { Database } from '../../database.ts'
+import { countsRetentionDays } from '../../../rules/retention-days.ts'
 
 /*
  * The rows of hours remain what counts. A change to any of them deletes the sums of its day in the same transaction.
@@ -39,7 +40,7 @@ const rowsMin = 256
 /** When a day is over, late arrivals are rare. */
 const closedAfterHours = dayHours + 2
 /** Older ones have no sums: someone may send events of each day since 1970. */
-const daysMax = 400
+const daysMax = countsRetentionDays
 /**
  * Made at a time, newest days first. Then the rest waits for a minute: a sender of old events changes many days again
  * and again, and after an upgrade all of them are missing.
@@ -197,7 +198,7 @@ function byFirst(a: number[], b: number[]): number {
 }
 
 /** Makes the sums that organizations lack. */
-export interface DayWork {
+interface DayWork {
   /** Some milliseconds of it; false when there is nothing to do. `inTransaction` runs what writes. */
   step(inTransaction: (write: () => void) => void): boolean
   /** Makes some of an organization's, inside a transaction in which nobody else changes its counts. */

@@ -30,6 +30,7 @@ import {
 } from '../blocks/fields.ts'
 import { isKnownVerdict } from '../../../contract/provenance.ts'
 import type { Staging, Terms } from './org-state.ts'
+import { dayMs } from '../../../rules/units.ts'
 
 /** A session's id as JSON text and as a code, a hash that is the same in every organization. */
 interface Session {
@@ -192,8 +193,6 @@ function wholeJson(event: SentEvent, id: string): string {
   const session = JSON.stringify(event.sessionId)
   return joinText(cutOf(event, id, session), id, session)
 }
-
-const dayMs = 24 * 3_600_000
 
 /**
  * Sets the code of the judgement of a row whose verdict and judge are set. `key` is the code of the sender. A word that

@@ -11,9 +11,14 @@ import { operateApi, type Retention } from '../../../api/operate-api.ts'
 import { Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 import { RoleNote } from '../sections.tsx'
 import { useRecords } from '../../../query/use-query.ts'
+import { gibibyte } from '../../../../db/rules/units.ts'
+import {
+  countsRetentionDays,
+  deadLetterRetentionDays,
+  deliveredRetentionDays,
+} from '../../../../db/rules/retention-days.ts'
 
 const shownMax = 30
-const gibibyte = 1_024 ** 3
 
 export function Data() {
   useEffect(() => void refreshOverview(), [])
@@ -22,8 +27,8 @@ export function Data() {
   return (
     <section class="settings-section">
       <p class="about">
-        Events beyond these limits are deleted. Hourly counts are stored for 400 days, delivered webhooks for
-        7 days, dead letters for 90 days.
+        Events beyond these limits are deleted. Hourly counts are stored for {countsRetentionDays} days,
+        delivered webhooks for {deliveredRetentionDays} days, dead letters for {deadLetterRetentionDays} days.
       </p>
       <RetentionLimits />
       {stored !== null && (

@@ -2,6 +2,7 @@
 import { count, minuteTime } from '../../../text/format.ts'
 import { now } from '../../../app/clock.ts'
 import type { IngestHealth } from '../../../api/operate-api.ts'
+import { hourMs } from '../../../../db/rules/units.ts'
 
 const colours: { [share in Share]: string } = {
   accepted: 'allow',
@@ -59,8 +60,6 @@ export function IngestHours({ health }: { health: IngestHealth }) {
     </figure>
   )
 }
-
-const hourMs = 3_600_000
 
 export const shares = ['accepted', 'deduped', 'rejected'] as const
 type Share = (typeof shares)[number]

@@ -22,8 +22,7 @@ import { Moment } from '../../../components/time.tsx'
 import { RoleNote } from '../sections.tsx'
 import { useRecords } from '../../../query/use-query.ts'
 import { RecordTable } from '../../../components/record-table.tsx'
-
-const hourMs = 3_600_000
+import { hourMs } from '../../../../db/rules/units.ts'
 
 const spans = [
   { value: '24', text: 'Last 24 hours' },

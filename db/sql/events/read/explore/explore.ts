@@ -7,7 +7,6 @@ import { type Zone, bothAhead, readBlock } from '../../blocks/block-table.ts'
 import { seqOf } from '../../blocks/block.ts'
 import { member } from '../../blocks/fields.ts'
 import { fieldClause, filterClauses } from '../../index/filter-codes.ts'
-import { hourMs } from '../../rollups/counts.ts'
 import { expiredOf } from '../filtered-counts.ts'
 import { partsOf } from '../../index/walk.ts'
 import { exploreRollups } from './rollups.ts'
@@ -22,6 +21,7 @@ import {
   sumTally,
   type Tally,
 } from './groups.ts'
+import { hourMs } from '../../../../rules/units.ts'
 
 /**
  * Whole hours come from the rollups where they count the same, or from path columns. Everything else is read from

@@ -23,7 +23,7 @@ import {
  */
 
 /** The values of the requested members of one event after the other, in ascending order of rows. */
-export interface MemberTexts {
+interface MemberTexts {
   read(block: OpenBlock, row: number): void
   /** The code of a value, as JSON text; 0 when it is missing. */
   code(slot: number, dictionary: Dictionary): number

@@ -1,11 +1,11 @@
 /** Explores whole hours from the rollups, which count events by hour, site, type, outcome and the values of fields. */
 import type { ExploreQuery } from '../../../../contract/explore.ts'
-import type { CountedMember } from '../../../../contract/store.ts'
+import { isCountedMember, type CountedMember } from '../../../../contract/event-fields.ts'
 import type { Database } from '../../../database.ts'
 import type { Sliced } from '../../../slices.ts'
 import { fieldAt, member, otherCode, termTexts } from '../../blocks/fields.ts'
 import type { Clause } from '../../blocks/clause.ts'
-import { hourMs, type RollupGroup } from '../../rollups/counts.ts'
+import { type RollupGroup } from '../../rollups/counts.ts'
 import { countUnfolded } from '../../rollups/fold.ts'
 import { foldedSums } from '../../rollups/days.ts'
 import { inChunks, ofMetrics, unfoldedValues, type HourRange } from '../../rollups/range.ts'
@@ -13,16 +13,15 @@ import { countedIn } from '../breakdown.ts'
 import { stepAt } from '../filtered-counts.ts'
 import { type Groups, missingGroup, otherGroup, type Tally } from './groups.ts'
 import { cutHours } from './scan.ts'
+import { hourMs } from '../../../../rules/units.ts'
 
 /** Fields that the rows of all rollups have. */
 const ofRows = { siteId: member.siteId, type: member.type, outcome: member.outcome }
 type RowField = keyof typeof ofRows
 const isRowField = (by: ExploreQuery['by']): by is RowField => typeof by === 'string' && by in ofRows
 
-/** Agents are counted together, so their names and purposes are, too (../breakdown.ts). */
 function isCounted(by: ExploreQuery['by']): by is CountedMember {
-  if (by === null || typeof by === 'object') return false
-  return by === 'name' || by === 'purpose' || fieldAt(member[by])?.counted === true
+  return typeof by === 'string' && isCountedMember(by)
 }
 
 /**

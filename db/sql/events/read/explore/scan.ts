@@ -8,7 +8,6 @@ import { extra, segmentEvents } from '../../blocks/block.ts'
 import { hashSpan, isHash, member, termTexts } from '../../blocks/fields.ts'
 import type { Clause } from '../../blocks/clause.ts'
 import { hourSpan, noOffset } from '../../paths/columns.ts'
-import { hourMs } from '../../rollups/counts.ts'
 import { bucketOf } from '../../rollups/sketches.ts'
 import { stepAt } from '../filtered-counts.ts'
 import { textFinder } from '../../blocks/texts.ts'
@@ -16,11 +15,12 @@ import type { Part } from '../../index/walk.ts'
 import { type Groups, missingGroup, type Tally } from './groups.ts'
 import { type CodedSegment, measureSegment } from './segment.ts'
 import { readMembers, tokenPaths, tokensOf, type Members } from './members.ts'
+import { hourMs } from '../../../../rules/units.ts'
 
 /** Rows between two checks of the slice where texts are read: 256 large events take 35 ms. */
 const rowsPerCheck = 64
 
-export interface Scanner {
+interface Scanner {
   needsTexts(zone: Zone): boolean
   /** The whole hours of a sealed segment without reading its blocks; false when they have to be read. */
   addSegment(part: Part): boolean

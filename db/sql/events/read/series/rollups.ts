@@ -13,12 +13,13 @@ import {
 import { knownVerdicts } from '../../../../contract/provenance.ts'
 import { codeOfTerm } from '../../index/filter-codes.ts'
 import type { Clause } from '../../blocks/clause.ts'
-import { durationMember, hourMs, type RollupCounts } from '../../rollups/counts.ts'
+import { durationMember, type RollupCounts } from '../../rollups/counts.ts'
 import { countUnfolded } from '../../rollups/fold.ts'
 import { foldedRows, inChunks, ofMetrics, unfoldedValues, type HourRange } from '../../rollups/range.ts'
 import { bucketsMax } from '../../rollups/sketches.ts'
 import type { Sliced } from '../../../slices.ts'
 import { addDuration, cellsOf, makeRoom, type Reading } from './cells.ts'
+import { hourMs } from '../../../../rules/units.ts'
 
 /** Rows of the rollups that match some clauses, added to a count or taken from it. */
 interface Source {
@@ -29,7 +30,7 @@ interface Source {
 }
 
 /** How rollups answer: from which rows. */
-export interface Plan {
+interface Plan {
   filter: Source[]
   part: Source[]
   durations: boolean

@@ -6,7 +6,6 @@ import { extra } from '../../blocks/block.ts'
 import { type OpenBlock, readAhead, readBlock } from '../../blocks/block-table.ts'
 import { isHash, member, otherCode, termTexts } from '../../blocks/fields.ts'
 import { fieldClause, filterClauses } from '../../index/filter-codes.ts'
-import { hourMs } from '../../rollups/counts.ts'
 import { bucketOf } from '../../rollups/sketches.ts'
 import { readMembers, tokenPaths, tokensOf, type Members } from '../explore/members.ts'
 import { stepAt } from '../filtered-counts.ts'
@@ -15,6 +14,7 @@ import { partsOf } from '../../index/walk.ts'
 import { addDistinct, addDuration, cellsOf, makeRoom, noPairs, quantiles } from './cells.ts'
 import type { Cells, Reading } from './cells.ts'
 import { addRollups, planOf } from './rollups.ts'
+import { hourMs } from '../../../../rules/units.ts'
 
 export function* readSeries(db: Database, org: number, hashSeed: number, query: SeriesQuery): Sliced<Series> {
   const { edges, by, part } = query

@@ -74,7 +74,7 @@ export function accumulate(totals: Totals, row: SessionRow, heightOf: (row: Sess
   if (isBetter) totals.agent = { ...row, height }
 }
 
-export interface Visitor {
+interface Visitor {
   /** Whether events of the session in the remaining parts are needed. After false it is not called again. */
   wants(id: string, left: Span): boolean
   /** All events of the session in one block. */
