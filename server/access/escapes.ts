@@ -5,6 +5,7 @@ export type Escapes = 'backslash' | 'double' | 'percent' | 'plus'
 
 const special = /[\\\u0080-\u00ff]/
 const control: { readonly [letter: string]: string } = {
+  a: '\u0007',
   n: '\n',
   t: '\t',
   r: '\r',
@@ -24,13 +25,23 @@ export function unescaped(raw: string, escapes: Escapes | null): string {
   if (!raw.includes('\\')) return decoded(raw)
   return decoded(
     raw.replace(
-      /\\(?:x([0-9A-Fa-f]{2})|([^x]))/g,
-      (whole, hex: string | undefined, other: string | undefined) => {
+      escaped,
+      (whole, hex: string | undefined, rune: string | undefined, letter: string | undefined) => {
         if (hex !== undefined) return String.fromCharCode(Number.parseInt(hex, 16))
-        return other === undefined ? whole : (control[other] ?? other)
+        if (rune !== undefined) return utf8Of(Number.parseInt(rune.slice(1), 16)) ?? whole
+        return letter === undefined ? whole : (control[letter] ?? letter)
       },
     ),
   )
+}
+
+/** Go's strconv.Quote, of Traefik, writes what nobody could see as `\u00ad` or `\U000e0001`. */
+const escaped = /\\(?:x([0-9A-Fa-f]{2})|(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})|([^x]))/g
+const runeMax = 0x10ffff
+
+/** A character as bytes of UTF-8; null for a number that is none. */
+function utf8Of(rune: number): string | null {
+  return rune > runeMax ? null : Buffer.from(String.fromCodePoint(rune)).toString('latin1')
 }
 
 function percentDecoded(raw: string): string {

@@ -105,9 +105,11 @@ function guessed(lines: readonly string[]): string | null {
  * Old servers accept a Host header with spaces. So where the host comes first, a user name with an address and an
  * identity may be the true end of a Host header, and nothing can be verified.
  */
-function verdictsFor(format: string, { peer, user }: Sent): string[] {
+function verdictsFor(format: string, { peer, user, host }: Sent): string[] {
   const mayBeHost = /^v|^host/.test(format) && / [^ ]*\d[^ ]* - /.test(` ${user} `)
-  return mayBeHost ? [verdicts[peer]!, 'unverifiable'] : [verdicts[peer]!]
+  // nginx with the host first writes what lighttpd writes, where the host is an address.
+  const mayBePeer = format === 'lighttpd' && /[\d:]/.test(host)
+  return mayBeHost || mayBePeer ? [verdicts[peer]!, 'unverifiable'] : [verdicts[peer]!]
 }
 
 test('every format with user agents is in the table', () => {

@@ -69,6 +69,14 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
     },
   ],
   [
+    'lighttpd', // its default, with the host that a client asked for
+    [`203.0.113.7 shop.example - [23/Nov/2026:07:32:28 +0000] "GET / HTTP/1.1" 200 5 "-" "${agent}"`],
+    {
+      ...{ timeMs: at('2026-11-23T07:32:28Z'), address: '203.0.113.7', host: 'shop.example', method: 'GET' },
+      ...{ path: '/', protocol: 'HTTP/1.1', status: 200, bytes: 5, userAgent: agent },
+    },
+  ],
+  [
     'host-combined', // nginx with $host first
     [`shop.example 203.0.113.7 - - [23/Nov/2026:07:32:28 +0000] "GET / HTTP/1.1" 200 5 "-" "${agent}"`],
     {

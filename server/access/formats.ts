@@ -3,7 +3,6 @@ import { UsageError } from '../errors.ts'
 import { nearest } from '../text/text.ts'
 import { compileJson, jsonSets, readJsonFormat, type JsonFields } from './json-line.ts'
 import type { LogRequest } from './log-request.ts'
-import type { Escapes } from './escapes.ts'
 import { compilePattern, type LineParser, type PatternOptions } from './pattern.ts'
 import { plainReader, type PlainReader } from './plain-line.ts'
 import { pieceTracker, unwrapLine, type WrappedLine } from './wrapped-line.ts'
@@ -35,22 +34,27 @@ const ncsa = '%^[%d:%t %^] "%r" %s %b'
 const agents = '"%R" "%u"'
 const forwarded = '"~h{, }"'
 
+/** lighttpd writes the host that a client asked for in the place of the identity. */
+const lighttpd = '%h %v %e [%d:%t %^] "%r" %s %b'
+
 /**
  * Names are those of GoAccess in lower case. Of two that read the same, the first one is right. `host-…` is nginx with
  * `$host` first, or Apache with `%v`.
  */
-const patterns: [name: string, pattern: string, escapes?: Escapes][] = [
-  ['traefikclf', `%h ${ncsa} ${agents} %^ "%^" "%^" %Lms`],
+const patterns: [name: string, pattern: string, options?: PatternOptions][] = [
+  // Versions of Traefik write what is missing without quotes (traefik/traefik#2649, #6481).
+  ['traefikclf', `%h ${ncsa} ${agents} %^ "%^" "%^" %Lms`, { isWhole: true, hasBareMinus: true }],
   ['vcombined-forwarded', `%v:%^ %h ${ncsa} ${agents} ${forwarded}`],
   ['vcombined', `%v:%^ %h ${ncsa} ${agents}`],
   ['host-combined-forwarded', `%v %h ${ncsa} ${agents} ${forwarded}`],
   ['host-combined', `%v %h ${ncsa} ${agents}`],
   ['combined-forwarded', `%h ${ncsa} ${agents} ${forwarded}`],
   ['combined', `%h ${ncsa} ${agents}`],
+  ['lighttpd', `${lighttpd} ${agents}`],
   ['awsalb', '%^ %x %^ %h:%^ %^ %^ %T %^ %s %^ %^ %b "%r" "%u" %k %K %^ "%^" "%v"'],
   ['awselb', '%x %^ %h:%^ %^ %^ %T %^ %s %^ %^ %b "%r" "%u" %k %K'],
   ['awss3', '%^ %v [%d:%t %^] %h %^ %^ %^ %^ "%r" %s %^ %b %^ %L %^ "%R" "%u"'],
-  ['cloudstorage', '"%x","%h","%^","%^","%m","%U","%s","%^","%b","%D","%v","%R","%u"', 'double'],
+  ['cloudstorage', '"%x","%h","%^","%^","%m","%U","%s","%^","%b","%D","%v","%R","%u"', { escapes: 'double' }],
   ['vcommon', `%v:%^ %h ${ncsa}`],
   ['host-common', `%v %h ${ncsa}`],
   ['common', `%h ${ncsa}`],
@@ -196,6 +200,8 @@ function w3cFormat(name: string, isCloudFront: boolean): LogFormat {
  */
 function plainFormat(facts: FormatFacts, compile: () => LineParser, pattern = ''): LogFormat {
   let compiled: LineParser | null = null
+  // A client may ask for a host that begins so.
+  const hasComments = !pattern.startsWith('%v')
   return {
     ...facts,
     open() {
@@ -204,14 +210,15 @@ function plainFormat(facts: FormatFacts, compile: () => LineParser, pattern = ''
       const read: FileParser = (text, start, end) => {
         const request = parse(text, start, end)
         if (request !== null) return request
-        if (text[start] === '#' || text.startsWith('"time_micros"', start)) return 'note'
+        if (hasComments && text[start] === '#') return 'note'
+        if (text.startsWith('"time_micros"', start)) return 'note'
         let line: WrappedLine | null = { text, start, end, stream: null, isPiece: false, isLast: true }
         for (let depth = 0; depth < wrappersMax; depth++) {
           line = unwrapLine(line.text, line.start, line.end)
           if (line === null || !isWhole(line)) return null
           const inner = parse(line.text, line.start, line.end)
           if (inner !== null) return inner
-          if (line.start === line.end || line.text[line.start] === '#') return 'note'
+          if (line.start === line.end || (hasComments && line.text[line.start] === '#')) return 'note'
         }
         return null
       }
@@ -225,8 +232,8 @@ function plainFormat(facts: FormatFacts, compile: () => LineParser, pattern = ''
  * loads this table.
  */
 export const logFormats: readonly LogFormat[] = [
-  ...patterns.map(([name, pattern, escapes]) =>
-    plainFormat(factsOf(name, pattern), () => compileWithTimes(pattern, escapes && { escapes }), pattern),
+  ...patterns.map(([name, pattern, options]) =>
+    plainFormat(factsOf(name, pattern), () => compileWithTimes(pattern, options), pattern),
   ),
   w3cFormat('cloudfront', true),
   w3cFormat('w3c', false),
@@ -266,7 +273,7 @@ function factsOf(name: string, pattern: string, isGiven = false): FormatFacts {
     hasUserAgent: pattern.includes('%u'),
     hasForwarded,
     hasUnnamedForwarded: hasForwarded && !isGiven,
-    isCommonLog: pattern.includes(`%h ${ncsa}`),
+    isCommonLog: pattern.includes(`%h ${ncsa}`) || pattern.startsWith(lighttpd),
   }
 }
 

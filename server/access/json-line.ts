@@ -153,7 +153,7 @@ export const jsonSets: { readonly [name: string]: JsonFields } = {
     path: ['request_uri', 'http_uri', 'uri', 'url', 'path'],
     query: ['query_string', 'args'],
     protocol: ['server_protocol', 'http_version', 'protocol'],
-    host: ['http_host', 'host', 'server_name', 'vhost'],
+    host: ['http_host', 'host', 'authority', 'server_name', 'vhost'],
     status: ['status', 'status_code', 'http_status', 'response_code'],
     bytes: ['body_bytes_sent', 'bytes_sent', 'bytes_read', 'bytes', 'size'],
     duration: ['request_time'],
@@ -178,14 +178,9 @@ export function compileJson(fields: JsonFields): LineParser {
   const unitMs = fields.durationMs ?? 1_000
   return (text, start, end) => {
     if (!/[{\s]/.test(text[start] ?? '')) return null
-    let line: Json
-    try {
-      const lineText = utf8(text.slice(start, end))
-      if (nestsDeeperThan(lineText, lineDepthMax)) return null
-      line = JSON.parse(lineText)
-    } catch {
-      return null
-    }
+    const raw = text.slice(start, end)
+    if (nestsDeeperThan(raw, lineDepthMax)) return null
+    const line = parsedLine(raw) ?? (raw.includes('\\x') ? parsedLine(withJsonEscapes(raw)) : null)
     if (line === null || typeof line !== 'object') return null
     const textOf = (name: keyof JsonFields): string | null => textAt(line, paths[name] ?? [])
     const request = emptyRequest()
@@ -213,6 +208,26 @@ export function compileJson(fields: JsonFields): LineParser {
     if (Number.isNaN(request.timeMs) || (status === null && request.path === null)) return null
     return request
   }
+}
+
+/** Null for a text that is no JSON. */
+function parsedLine(raw: string): Json {
+  try {
+    return JSON.parse(utf8(raw))
+  } catch {
+    return null
+  }
+}
+
+/**
+ * nginx without `escape=json` writes a quote as `\x22`, a backslash as `\x5C` and other bytes in the same way, which
+ * JSON does not know. Clients cannot write a backslash there.
+ */
+function withJsonEscapes(raw: string): string {
+  return raw.replaceAll(/\\x([0-9A-Fa-f]{2})/g, (_, hex: string) => {
+    const code = Number.parseInt(hex, 16)
+    return code < 0x80 ? `\\u00${hex}` : String.fromCharCode(code)
+  })
 }
 
 const beyondAscii = /[\u0080-\u00ff]/

@@ -4,7 +4,7 @@
  * format a caller gives and whatever a client sends (`pattern-cost.test.ts`).
  */
 import type { Escapes } from './escapes.ts'
-import { readAddressAndPort } from '../../sdk/judge/address.ts'
+import { readAddress, readAddressAndPort } from '../../sdk/judge/address.ts'
 import { isHostName, peerAddress } from './log-request.ts'
 
 /** A part of a format. `field` is the number of the field whose span the step stores; -1: it is skipped. */
@@ -14,11 +14,13 @@ export type Step =
   | { kind: 'date'; field: number }
   | { kind: 'time'; field: number; hasFraction: boolean }
   | { kind: 'quoted'; field: number; escapes: Escapes }
+  | { kind: 'quotedOrMinus'; field: number; escapes: Escapes }
   | { kind: 'until'; field: number; delimiter: string; isWord: boolean }
   | { kind: 'rest'; field: number; isWord: boolean }
   | { kind: 'user'; isRetried: boolean }
   | { kind: 'list'; field: number; delimiter: string; mayBeQuoted: boolean }
   | { kind: 'addressAndPort'; field: number; delimiter: string }
+  | { kind: 'hostAndPort'; field: number; delimiter: string }
   | { kind: 'peer'; field: number; delimiter: string } // the address, not in quotes
 
 /** Where the fields of a line are: start and end of each. */
@@ -27,6 +29,7 @@ export type Spans = Int32Array
 const space = 32
 const tab = 9
 const quote = 34
+const minus = 45
 const backslash = 92
 const bracket = 91
 const carriageReturn = 13
@@ -128,6 +131,8 @@ function stepEnd(
       )
     case 'quoted':
       return stored(spans, step.field, from, quotedEnd(text, from, end, step.escapes))
+    case 'quotedOrMinus':
+      return quotedOrMinusEnd(step, text, from, end, spans)
     case 'until':
       return stored(spans, step.field, from, untilEnd(text, from, end, step.delimiter, step.isWord))
     case 'rest':
@@ -136,6 +141,8 @@ function stepEnd(
       return scanList(step, text, from, end, spans)
     case 'addressAndPort':
       return stored(spans, step.field, from, addressAndPortEnd(text, from, end, step.delimiter))
+    case 'hostAndPort':
+      return hostAndPortEnd(step, text, from, end, spans)
     case 'peer':
       return stored(spans, step.field, from, peerEnd(text, from, end, step.delimiter))
   }
@@ -171,6 +178,35 @@ function quotedEnd(text: string, from: number, end: number, escapes: Escapes): n
     }
   }
   return -1
+}
+
+/** A value between quotes, or a minus without them. */
+function quotedOrMinusEnd(
+  { field, escapes }: Extract<Step, { kind: 'quotedOrMinus' }>,
+  text: string,
+  from: number,
+  end: number,
+  spans: Spans,
+): number {
+  const code = text.charCodeAt(from)
+  if (code === minus) return stored(spans, field, from, from + 1)
+  if (code !== quote) return -1
+  const close = stored(spans, field, from + 1, quotedEnd(text, from + 1, end, escapes))
+  return close < 0 ? -1 : close + 1
+}
+
+/**
+ * Whether a quote is left open behind the fields that were read: their last one had a quote that its server did not
+ * escape, so that the value goes on behind it.
+ */
+export function hasOpenQuote(text: string, from: number, end: number): boolean {
+  let isOpen = false
+  for (let index = from; index < end; index++) {
+    const code = text.charCodeAt(index)
+    if (code === backslash) index++
+    else if (code === quote) isOpen = !isOpen
+  }
+  return isOpen
 }
 
 /** Where the delimiter is. A word has no space. */
@@ -211,6 +247,25 @@ function addressAndPortEnd(text: string, from: number, end: number, delimiter: s
   const next = tokenEnd(text, from, end, delimiter)
   return readAddressAndPort(text.slice(from, next)) === null ? -1 : next
 }
+
+/** `shop.example:443`; an IPv6 address alone is no host with a port, but the peer of another format. */
+function hostAndPortEnd(
+  { field, delimiter }: Extract<Step, { kind: 'hostAndPort' }>,
+  text: string,
+  from: number,
+  end: number,
+  spans: Spans,
+): number {
+  const next = tokenEnd(text, from, end, delimiter)
+  const value = text.slice(from, next)
+  const port = value.lastIndexOf(':')
+  if (port < 0 || !isPort.test(value.slice(port + 1))) return -1
+  if (value.indexOf(':') < port && !value.startsWith('[') && readAddress(value) !== null) return -1
+  stored(spans, field, from, from + port)
+  return next
+}
+
+const isPort = /^\d{1,5}$/
 
 const comma = 44
 
@@ -255,20 +310,36 @@ function hasAddress(value: string): boolean {
 /** What stands before the address of a common log. A client chooses its host. `space`: nothing else separates it. */
 export type BeforePeer = 'nothing' | 'client' | 'client and space'
 
+export type PeerCheck = 'right' | 'wrong' | 'ambiguous'
+
 /**
  * Whether a value is the address, from the identity and the user name behind it up to the time. Logs of other formats
  * have the same shape, so that a value that the client chose may stand in the place of its address. `ambiguous`: it may
  * be the end of a Host header with spaces, which old servers accept.
  */
-export function checkPeer(value: string, user: string, before: BeforePeer): 'right' | 'wrong' | 'ambiguous' {
+export function checkPeer(value: string, user: string, before: BeforePeer, host: string): PeerCheck {
   if (user === usualUser && before === 'nothing') return 'right'
   const tokens = user.split(/[ \t]+/).filter((token) => token !== '')
   const [identity = ''] = tokens
   if (/[.:]/.test(identity)) return 'wrong' // no identity is an address or a name, but in other formats both follow
-  if (hasAddress(value)) return before !== 'nothing' && hasOtherPeer(tokens) ? 'ambiguous' : 'right'
+  if (hasAddress(value)) {
+    // Without an identity before the user name, lighttpd has the address first and the host behind it.
+    const mayBeHost = before === 'client and space' && (tokens.length === 1 || identity !== '-')
+    if (mayBeHost && peerAddress(host) !== null) return 'ambiguous'
+    return before !== 'nothing' && hasOtherPeer(tokens) ? 'ambiguous' : 'right'
+  }
   // What a client chose may be followed by a minus: in another format, that minus is the identity.
   if (before === 'client and space' || (before === 'client' && value === '-')) return 'wrong'
   return tokens.some((token) => peerAddress(token) !== null) ? 'wrong' : 'right'
+}
+
+/**
+ * Whether a value is the address before the host that a client asked for, as lighttpd writes them. A log with the host
+ * first looks the same where a client asked for an address.
+ */
+export function checkPeerBeforeHost(value: string, host: string): PeerCheck {
+  if (peerAddress(value) === null) return 'wrong'
+  return peerAddress(host) === null ? 'right' : 'ambiguous'
 }
 
 const usualUser = ' - - '

@@ -62,7 +62,7 @@ export function setPeer(request: LogRequest, text: string): void {
   if (request.address !== null || request.peerName !== null) return
   const comma = text.lastIndexOf(',')
   request.address = peerAddress(comma < 0 ? text : text.slice(comma + 1).trim())
-  if (comma >= 0) request.forwarded ??= text.slice(0, comma)
+  if (comma >= 0 && request.address !== null) request.forwarded ??= text.slice(0, comma)
   else if (request.address === null && isHostName(text)) request.peerName = text
 }
 

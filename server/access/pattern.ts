@@ -8,7 +8,15 @@
 import { readAddressAndPort } from '../../sdk/judge/address.ts'
 import { UsageError } from '../errors.ts'
 import { unescaped, type Escapes } from './escapes.ts'
-import { checkPeer, scan, type BeforePeer, type Step } from './line-scanner.ts'
+import {
+  checkPeer,
+  checkPeerBeforeHost,
+  hasOpenQuote,
+  scan,
+  type BeforePeer,
+  type PeerCheck,
+  type Step,
+} from './line-scanner.ts'
 import {
   countOf,
   dateTimeMs,
@@ -40,12 +48,15 @@ const setters: { readonly [spec: string]: Setter } = {
   b: (to, value) => void (to.bytes ??= countOf(value)),
   R: (to, value) => void (to.referrer ??= value),
   u: (to, value) => void (to.userAgent ??= value),
-  v: (to, value) => void (to.host ??= value),
+  v: (to, value) => void (to.host ??= isNumber.test(value) ? null : value),
   D: (to, value) => void (to.durationMs ??= scaled(value, 1e-3)),
   L: (to, value) => void (to.durationMs ??= scaled(value, 1)),
   T: (to, value) => void (to.durationMs ??= scaled(value, 1e3)),
   n: (to, value) => void (to.durationMs ??= scaled(value, 1e-6)),
 }
+
+/** A size or a duration in the place of the host. */
+const isNumber = /^\d+(?:\.\d+)?$/
 
 const givenFields = 'hmUqHrsbRuvDLTn'
 
@@ -54,6 +65,9 @@ const ignoredFields = 'ekKMC'
 
 /** Values without spaces, so that a line of one format does not fit another by accident. */
 const words = 'hvmHsbDLTn'
+
+/** Another text is of a log that has something else in this place. */
+const statusText = /^-?\d{0,4}$/
 
 function scaled(value: string, factor: number): number | null {
   const ms = /^\d{1,15}(?:\.\d{1,9})?$/.test(value) ? Number(value) * factor : null
@@ -64,12 +78,14 @@ export interface PatternOptions {
   escapes?: Escapes
   /** Nothing follows the last field. */
   isWhole?: boolean
+  /** Values between quotes may be a minus without them. */
+  hasBareMinus?: boolean
 }
 
 /** Compiles a format. Throws a UsageError that names the part that cannot be read. */
 export function compilePattern(format: string, options: PatternOptions = {}): LineParser {
   const { escapes = 'backslash', isWhole = false } = options
-  const { steps, specs, before } = compileSteps(tokensOf(format), escapes)
+  const { steps, specs, before, isHostBehind } = compileSteps(tokensOf(format), options)
   const has = (spec: string): boolean => specs.includes(spec)
   if (!has('x') && !(has('d') && has('t')))
     throw new UsageError('the format has no time: add %d and %t, or %x')
@@ -85,37 +101,46 @@ export function compilePattern(format: string, options: PatternOptions = {}): Li
   const zone = specs.indexOf('z')
   const whole = specs.indexOf('x')
   const peer = specs.indexOf('h')
+  const host = specs.indexOf('v')
+  const status = specs.indexOf('s')
+  const isHostFirst = host === 0 && (steps[0]!.kind === 'until' || steps[0]!.kind === 'hostAndPort')
+  const last = steps.at(-1)
+  const endsInQuote = last?.kind === 'literal' && last.text.endsWith('"') && escapes === 'backslash'
   const firstTime = specs.findIndex((spec) => 'dtx'.includes(spec))
-  const last = { date: '', time: '', zone: '', ms: Number.NaN } // lines of one second share their time
+  const clockRead = { date: '', time: '', zone: '', ms: Number.NaN } // lines of one second share their time
   const spans = new Int32Array(specs.length * 2)
   return (text, start, end) => {
     const stop = scan(steps, 0, text, start, end, spans)
     if (stop < 0 || (isWhole && text.slice(stop, end).trim() !== '')) return null
+    if (endsInQuote && stop < end && hasOpenQuote(text, stop, end)) return null
     const valueOf = (field: number): string => text.slice(spans[field * 2], spans[field * 2 + 1])
-    let hasPeer = true
-    if (before !== null) {
-      const check = checkPeer(
-        valueOf(peer),
-        text.slice(spans[peer * 2 + 1], spans[firstTime * 2]! - 1),
-        before,
-      )
-      if (check === 'wrong') return null
-      hasPeer = check === 'right'
+    if (status >= 0 && !statusText.test(valueOf(status))) return null
+    const hostText = host < 0 ? '' : valueOf(host)
+    if (isHostFirst && hostText.startsWith('"')) return null
+    let check: PeerCheck = 'right'
+    if (isHostBehind) check = checkPeerBeforeHost(valueOf(peer), hostText)
+    else if (before !== null) {
+      const user = text.slice(spans[peer * 2 + 1], spans[firstTime * 2]! - 1)
+      check = checkPeer(valueOf(peer), user, before, hostText)
     }
+    if (check === 'wrong') return null
+    const hasPeer = check === 'right'
+    // Apache writes an identity in this place.
+    const hasHost = !isHostBehind || /[.:]/.test(hostText)
     const day = whole >= 0 ? '' : valueOf(date)
     const clock = valueOf(whole >= 0 ? whole : time)
     const offset = zone >= 0 ? valueOf(zone) : ''
-    if (clock !== last.time || day !== last.date || offset !== last.zone) {
-      last.date = day
-      last.time = clock
-      last.zone = offset
-      last.ms = whole >= 0 ? timeMsOf(clock) : dateTimeMs(day, clock, offset)
+    if (clock !== clockRead.time || day !== clockRead.date || offset !== clockRead.zone) {
+      clockRead.date = day
+      clockRead.time = clock
+      clockRead.zone = offset
+      clockRead.ms = whole >= 0 ? timeMsOf(clock) : dateTimeMs(day, clock, offset)
     }
-    if (Number.isNaN(last.ms)) return null
+    if (Number.isNaN(clockRead.ms)) return null
     const request = emptyRequest()
-    request.timeMs = last.ms
+    request.timeMs = clockRead.ms
     for (const field of fields) {
-      if (field.index === peer && !hasPeer) continue
+      if ((field.index === peer && !hasPeer) || (field.index === host && !hasHost)) continue
       const raw = valueOf(field.index)
       if (raw !== '-' && raw !== '') field.set(request, unescaped(raw, field.escapes))
     }
@@ -162,15 +187,18 @@ interface Compiled {
   steps: Step[]
   specs: string[] // of the fields that are stored, in their order
   before: BeforePeer | null // null: no user name follows the address
+  isHostBehind: boolean // the host that a client asked for follows the address
 }
 
-function compileSteps(tokens: readonly Token[], escapes: Escapes): Compiled {
+function compileSteps(tokens: readonly Token[], options: PatternOptions): Compiled {
+  const { escapes = 'backslash', hasBareMinus = false } = options
   const specs: string[] = []
   const steps: Step[] = []
   const store = (spec: string): number => specs.push(spec) - 1
   const hasPeer = tokens.some((token) => isField(token) && token.spec === 'h')
   let isRetried = true
   let before: BeforePeer | null = null
+  let isHostBehind = false
   for (let index = 0; index < tokens.length; index++) {
     const token = tokens[index]!
     if (!isField(token)) {
@@ -189,7 +217,11 @@ function compileSteps(tokens: readonly Token[], escapes: Escapes): Compiled {
       steps.push({ kind: 'time', field: store('t'), hasFraction: delimiter !== '.' && delimiter !== ',' })
     else if (spec === '^' && isBehindTime(tokens, index))
       steps.push({ kind: 'until', field: store('z'), delimiter: required(tokens, index), isWord: false })
-    else if (isQuoted)
+    else if (isQuoted && hasBareMinus) {
+      dropLastCharacter(steps)
+      steps.push({ kind: 'quotedOrMinus', field: isSkipped ? -1 : store(storedSpec(spec, hasPeer)), escapes })
+      index++ // the quote behind the value
+    } else if (isQuoted)
       steps.push({ kind: 'quoted', field: isSkipped ? -1 : store(storedSpec(spec, hasPeer)), escapes })
     else if (spec === '^' && delimiter === '[') {
       const next = tokens[index + 2]
@@ -203,6 +235,9 @@ function compileSteps(tokens: readonly Token[], escapes: Escapes): Compiled {
         delimiter: required(tokens, index),
         mayBeQuoted,
       })
+    } else if (spec === 'v' && isBeforePort(tokens, index) && delimiterAfter(tokens, index + 2) === ' ') {
+      steps.push({ kind: 'hostAndPort', field: store('v'), delimiter: ' ' })
+      index += 2
     } else if (spec === 'h' && isBeforePort(tokens, index)) {
       steps.push({ kind: 'addressAndPort', field: store('P'), delimiter: required(tokens, index + 2) })
       index += 2
@@ -213,6 +248,7 @@ function compileSteps(tokens: readonly Token[], escapes: Escapes): Compiled {
         delimiter: required(tokens, index),
       })
       before ??= isBeforeUser(tokens, index) ? whatIsBefore(tokens, index) : null
+      isHostBehind ||= isBeforeHost(tokens, index)
     } else {
       const field = isSkipped ? -1 : store(spec)
       const isWord = words.includes(spec)
@@ -220,7 +256,15 @@ function compileSteps(tokens: readonly Token[], escapes: Escapes): Compiled {
       else steps.push({ kind: 'until', field, delimiter, isWord })
     }
   }
-  return { steps, specs, before }
+  return { steps, specs, before, isHostBehind }
+}
+
+/** The quote before a value belongs to the step of the value. */
+function dropLastCharacter(steps: Step[]): void {
+  const last = steps.at(-1)
+  if (last?.kind !== 'literal') return
+  last.text = last.text.slice(0, -1)
+  if (last.text === '') steps.pop()
 }
 
 /** Where a format has no other address, the forwarded one is that of the client, as in GoAccess. */
@@ -264,7 +308,7 @@ function isBehindTime(tokens: readonly Token[], index: number): boolean {
   return literalAt(tokens, index - 1) === ' ' && specAt(tokens, index - 2) === 't'
 }
 
-/** `%h:%^ ` as AWS writes it: an IPv6 address has colons itself. */
+/** `%h:%^ ` as AWS writes it, and `%v:%^ `: an IPv6 address has colons itself. */
 function isBeforePort(tokens: readonly Token[], index: number): boolean {
   return literalAt(tokens, index + 1) === ':' && specAt(tokens, index + 2) === '^'
 }
@@ -278,6 +322,13 @@ function isBeforeUser(tokens: readonly Token[], index: number): boolean {
     next += 2
   }
   return false
+}
+
+/** `%h %v %e [`, as lighttpd writes: the host and one word up to the time. */
+function isBeforeHost(tokens: readonly Token[], index: number): boolean {
+  const isHost = literalAt(tokens, index + 1) === ' ' && specAt(tokens, index + 2) === 'v'
+  const isUser = literalAt(tokens, index + 3) === ' ' && isSkippedSpec(specAt(tokens, index + 4))
+  return isHost && isUser && literalAt(tokens, index + 5) === ' ' && literalAt(tokens, index + 6) === '['
 }
 
 const isSkippedSpec = (spec: string): boolean => spec !== '' && `^${ignoredFields}`.includes(spec)

@@ -7,6 +7,7 @@
  */
 import { isAscii } from 'node:buffer'
 import { readAddress } from '../../sdk/judge/address.ts'
+import { hasOpenQuote } from './line-scanner.ts'
 import { dateTimeMs, secondOfDay, timeMsMax, type LogRequest } from './log-request.ts'
 
 /** The line that was read last. Positions are in `text`. */
@@ -66,7 +67,9 @@ export function plainReader(format: string): PlainReader | null {
         readNumbers(line, readRequest(line, open + stampChars, end)),
         end,
       )
-      return rest >= 0 && (forwarded === undefined || readForwarded(line, rest, end))
+      if (rest < 0) return false
+      const fieldsEnd = forwarded === undefined ? rest : readForwarded(line, rest, end)
+      return fieldsEnd >= 0 && (fieldsEnd >= end || !hasOpenQuote(text, fieldsEnd, end))
     },
     request: () => requestOf(line, host !== undefined, forwarded !== undefined),
   }
@@ -138,6 +141,8 @@ function noHost(line: PlainLine, start: number): number {
   return start
 }
 
+const portCharsMax = 5
+
 /** `shop.example:443 ` */
 function readHost(line: PlainLine, start: number, end: number): number {
   const { text } = line
@@ -146,8 +151,11 @@ function readHost(line: PlainLine, start: number, end: number): number {
   if (text.charCodeAt(at) !== colon) return end
   line.hostStart = start
   line.hostEnd = at
-  while (text.charCodeAt(at) > space) at++
-  return text.charCodeAt(at) === space ? at + 1 : end
+  at++
+  while (isDigit(text.charCodeAt(at))) at++
+  return text.charCodeAt(at) === space && at > line.hostEnd + 1 && at <= line.hostEnd + portCharsMax + 1
+    ? at + 1
+    : end
 }
 
 /** The longest user name that `pattern.ts` skips. */
@@ -314,17 +322,16 @@ function readReferrerAndAgent(line: PlainLine, start: number, end: number): numb
   return agentEnd + 1
 }
 
-/** ` "203.0.113.9, 192.0.2.1"` */
-function readForwarded(line: PlainLine, start: number, end: number): boolean {
+/** ` "203.0.113.9, 192.0.2.1"`; returns the position after it, or -1. */
+function readForwarded(line: PlainLine, start: number, end: number): number {
   const { text } = line
-  if (start + 2 > end || text.charCodeAt(start) !== space || text.charCodeAt(start + 1) !== quote)
-    return false
+  if (start + 2 > end || text.charCodeAt(start) !== space || text.charCodeAt(start + 1) !== quote) return -1
   let at = start + 2
   line.forwardedStart = at
   if (text.charCodeAt(at) === minus) at++
   else while (at < end && isOfForwarded(text.charCodeAt(at))) at++
   line.forwardedEnd = at
-  return at < end && text.charCodeAt(at) === quote
+  return at < end && text.charCodeAt(at) === quote ? at + 1 : -1
 }
 
 /** Digits, letters, colon, dot, comma and space. */

@@ -99,8 +99,11 @@ const copyOf = (text: string): string => Buffer.from(text).toString()
 
 /** Browsers begin so, and crawlers that are no agents name themselves behind it. CUBOT makes telephones. */
 function isPerson(userAgent: string): boolean {
-  return /^(?:Mozilla|Opera)\//.test(userAgent) && !otherPrograms.test(userAgent)
+  return /^(?:Mozilla|Opera)\//.test(userAgent) && !otherPrograms.test(userAgent.replace(device, ';'))
 }
+
+/** Android writes the name of a device, which may be `M bot 60`. */
+const device = /;[^;()]{1,100} Build\//
 
 const otherPrograms =
   /(?<!cu)bot(?![a-z])|crawl|spider|slurp|https?:|headless|monitor|uptime|preview|scan|lighthouse|archiver|fetch/i

@@ -6,6 +6,7 @@
  * line of its own with another address. No piece is therefore read: its line is bad, and counted.
  */
 import { prefixEnd } from './line-prefix.ts'
+import { hasOpenQuote } from './line-scanner.ts'
 
 /** The line, each character a byte, and how it was cut. */
 export interface WrappedLine {
@@ -23,6 +24,8 @@ export function unwrapLine(text: string, start: number, end: number): WrappedLin
   if (text[start] === '{') return lineInJson(text.slice(start, end))
   const inner = prefixEnd(text, start, end)
   if (inner === start) return null
+  // A line between quotes ends with one that is not its own.
+  if (text[start] === '"' && text[end - 1] === '"' && hasOpenQuote(text, inner, end)) end--
   const [, stream = null, mark = 'F'] = criMark.exec(text.slice(start, inner)) ?? []
   const isLast = mark === 'F'
   return { text, start: inner, end, stream, isPiece: !isLast, isLast }

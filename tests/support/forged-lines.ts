@@ -41,6 +41,13 @@ export const writers: { readonly [format: string]: { heading?: string; line(sent
   'host-combined-forwarded': {
     line: (sent) => `${word(sent.host)} ${sent.peer} ${ncsa(sent)} "${quoted(sent.forwarded)}"`,
   },
+  lighttpd: {
+    line: (sent) => {
+      const host = sent.host.replaceAll(/[^\w.:-]/g, '') || '-'
+      // It writes only names that it authenticated.
+      return `${sent.peer} ${host} ${ncsa({ ...sent, user: '' }).slice(2)}`
+    },
+  },
   combined: { line: (sent) => `${sent.peer} ${ncsa(sent)}` },
   'combined-forwarded': { line: (sent) => `${sent.peer} ${ncsa(sent)} "${quoted(sent.forwarded)}"` },
   'nginx-proxy-manager': {
