@@ -81,6 +81,7 @@ const modules: Record<string, string[]> = {
   'db/sql/threads': [
     'answer-cache.ts',
     'append-queue.ts',
+    'write-watch.ts',
     'change-poll.ts',
     'contexts.ts',
     'port.ts',
