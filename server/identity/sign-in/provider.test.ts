@@ -82,6 +82,29 @@ const reasonOf = async (work: Promise<unknown>) =>
     ),
   )
 
+test('a provider that knows no method of this client is refused before anybody signs in there', async () => {
+  const key = { kty: 'EC', crv: 'P-256', x: 'f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU' }
+  const y = 'x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0'
+  provider.knows({
+    id: 'sightglass',
+    secret,
+    redirectUri,
+    metadata: { ...method('private_key_jwt'), jwks: { keys: [{ ...key, y }] } },
+    options: methods('private_key_jwt'),
+  })
+  const ours = makeProvider({
+    issuer: provider.issuer,
+    clientId: 'sightglass',
+    clientSecret: secret,
+    name: 'ID',
+  })
+  expect(await reasonOf(ours.begin(redirectUri))).toBe(
+    'the provider authenticates clients by private_key_jwt only; allow this client client_secret_basic, ' +
+      'client_secret_post, client_secret_jwt there, or none, with SIGHTGLASS_OIDC_CLIENT_SECRET unset, ' +
+      'for a public client with PKCE',
+  )
+})
+
 test("the error names the provider's reason, and both issuers when they differ", async () => {
   provider.people.set('ada', { email, verified: true })
   expect(await reasonOf(proven({}, 'a wrong secret'))).toStartWith(
