@@ -333,8 +333,8 @@ export interface Store extends EventLog, Records {
   secret(name: 'cursor' | 'access-log-ids'): Promise<string>
   health(): Promise<StoreHealth>
   /**
-   * Why writes fail, judged by the last one; null when they work. After a failure it tries a small write itself, at most
-   * two per second.
+   * Why writes fail, judged by the last one; null when they work. After a failure it tries a small write itself, at
+   * most twice per second.
    */
   writeFailure(): Promise<StoreErrorKind | null>
   /** How many secrets are encrypted with the key file of the data folder. */

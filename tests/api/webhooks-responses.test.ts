@@ -35,6 +35,9 @@ const delivered: { [name: string]: string } = {
   'a folded header line': `HTTP/1.1 200 OK\r\nX-Policy: first;\r\n second\r\n${length}\r\nok`,
   'a header line folded with a tab': `HTTP/1.1 200 OK\r\nX-Policy: first;\r\n\tsecond\r\n${length}\r\nok`,
   'a folded line in front of all headers': `HTTP/1.1 200 OK\r\n folded\r\n${length}\r\nok`,
+  'a line of blanks only, which is a fold':
+    'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n \t\r\nX-After: v\r\n\r\nok',
+  'a value on ten lines': `HTTP/1.1 200 OK\r\nX-Device: a;\r\n${' b;\r\n'.repeat(9)}${length}\r\nok`,
   'a space before the colon': `HTTP/1.1 200 OK\r\nX-Cache : HIT\r\n${length}\r\nok`,
   'a space before the colon of the length': 'HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok',
   'a space in a name': `HTTP/1.1 200 OK\r\nX Cache: HIT\r\n${length}\r\nok`,
@@ -89,6 +92,18 @@ test('chunks that are none: the status decides, and the excerpt is what came bef
     rawPath('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\nzz\r\nk'),
   )
   expect([status, attemptLog[0]?.responseExcerpt]).toEqual(['delivered', 'o'])
+})
+
+test.each([
+  'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n',
+  'HTTP/1.1 200 OK\r\n\r\n',
+  'HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+  'HTTP/1.1 204 No Content\r\n\r\n',
+  'HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n',
+  'HTTP/1.1 299 Custom\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n{',
+])('%j is delivered, with whatever body', async (response) => {
+  const { status, attemptLog } = await deliver(rawPath(response))
+  expect([status, attemptLog.length]).toEqual(['delivered', 1])
 })
 
 test('204 with a body has none', async () => {

@@ -1,6 +1,6 @@
 /** URLs of a real PostgreSQL: what `psql` takes leads to the same database here, and defaults change no session. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { program, start, startPostgres, type Cluster } from '../../../tests/support/postgres.ts'
 import { openConnection } from './connection.ts'
@@ -92,6 +92,24 @@ test('twenty forms of a URL lead where psql goes', async () => {
     expect([url, ours(url)]).toEqual([url, expected])
   }
 }, 120_000)
+
+test('a URL without a host leads to the socket of this machine, where a package or PostgreSQL puts it', () => {
+  const usual = `/tmp/.s.PGSQL.${port}`
+  symlinkSync(join(cluster.socketFolder, `.s.PGSQL.${port}`), usual)
+  try {
+    for (const host of ['', `:${port}`]) {
+      const url = `postgresql://plain:p+w@${host}/plain?port=${port}`
+      const db = openConnection({ url, node: 'test', statementTimeoutMs: 5_000, schema: 'public' })
+      try {
+        expect(db.query('SELECT inet_server_addr() IS NULL').values()).toEqual([[1]])
+      } finally {
+        db.close()
+      }
+    }
+  } finally {
+    rmSync(usual)
+  }
+})
 
 /** Each as `ALTER ROLE … SET`, which applies to every session that does not say otherwise. */
 const roleSettings = {
