@@ -97,12 +97,19 @@ test('only the verifying modes check a certificate', () => {
 test('a password of the file of libpq, by server, database and user', () => {
   using dir = tempDir('passfile')
   const passfile = dir.join('pass')
-  const lines = ['# h:5432:d:u:no', 'h:5432:d:u\\:1:p\\\\a\\:b', 'h:*:other:*:second', '*:6000:*:me:third']
+  const lines = [
+    '# h:5432:d:u:no',
+    'h:5432:d:u\\:1:p\\\\a\\:b',
+    'h:*:other:*:second',
+    '*:6000:*:me:third',
+    'h:*:*:win:pass\r',
+  ]
   writeFileSync(passfile, `${lines.join('\n')}\n`, { mode: 0o600 })
   const environment = { PGPASSFILE: passfile }
   const passwordOf = (url: string) => of(url, environment).password
   expect(passwordOf('postgres://u%3A1@h/d')).toBe('p\\a:b')
   expect(passwordOf('postgres://u@h/other')).toBe('second')
+  expect(passwordOf('postgres://win@h/d')).toBe('pass')
   expect(passwordOf('postgres://me@x:6000/any')).toBe('third')
   expect(passwordOf('postgres://me@x:6001/any')).toBeUndefined()
   expect(passwordOf('postgres://me:own@x:6000/any')).toBe('own')

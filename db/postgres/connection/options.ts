@@ -303,7 +303,7 @@ function storedPassword(
     throw refused('the password file must not be accessible to others (chmod 600)')
   const user = username ?? userInfo().username
   const isFor = (pattern: string | undefined, value: string) => pattern === '*' || pattern === value
-  for (const line of readText('passfile', path).split('\n')) {
+  for (const line of readText('passfile', path).split(/\r*(?:\n|$)/)) {
     const fields = (line.match(/(?:^|(?<=:))(?:\\.|[^:\\])*/g) ?? []).map((each) =>
       each.replace(/\\(.)/g, '$1'),
     )

@@ -110,8 +110,17 @@ function head(firstLine: string, headers: { [name: string]: string }): string {
 
 function proxyHeaders({ username, password }: URL): { [name: string]: string } {
   if (username === '' && password === '') return {}
-  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+  const credentials = `${decoded(username)}:${decoded(password)}`
   return { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` }
+}
+
+/** A % that begins no encoded character is meant as it is. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
 }
 
 /** Asks the proxy for a connection to the receiver. */
