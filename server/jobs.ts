@@ -1,7 +1,7 @@
 /** The schedule of every job, and which of several nodes runs it. */
 import type { Store } from '../db/contract/store.ts'
 import type { JobLease, NodeReport, NodeRole } from '../db/contract/nodes.ts'
-import { StoreError } from '../db/contract/errors.ts'
+import { StoreError, passesBy } from '../db/contract/errors.ts'
 import { trimAll, writeCheckpoints, type TrailServices } from './audit/checkpoints.ts'
 import type { Backups } from './operations/backup/backups.ts'
 import { makeOverviewWarmer } from './counts/changes.ts'
@@ -107,7 +107,7 @@ async function untilAvailable(
     try {
       return await run()
     } catch (error) {
-      if (!(error instanceof StoreError) || error.kind !== 'unavailable') throw error
+      if (!passesBy(error)) throw error
       if (tries === 0) log.warn('job_waits_for_database', { job, message: error.message })
       await Bun.sleep(retryMs)
       ending.throwIfAborted()

@@ -2,7 +2,8 @@
 
 const kinds = [
   'storage_full', // the disk is full; nothing of this call was stored
-  'read_only', // the folder or file system is read-only
+  'read_only', // the folder or file system is read-only, or the role of the server lacks a right
+  'not_writable', // the database refuses all writes at the moment; reads work
   'corrupt', // the file is not a database, or one of its pages is damaged
   'incomplete', // files show that the folder has lost data
   'older_schema', // the data needs an upgrade, which was not allowed
@@ -34,6 +35,11 @@ export class StoreError extends Error {
     this.name = 'StoreError'
     this.kind = kind
   }
+}
+
+/** Whether the same call may succeed later, without a change to this process or its data. */
+export function passesBy(error: unknown): error is StoreError {
+  return error instanceof StoreError && ['unavailable', 'not_writable'].includes(error.kind)
 }
 
 /**

@@ -16,7 +16,7 @@
  */
 import type { AccessLines, AccessLogStore, AccessResult } from './access-logs.ts'
 import type { AuditEntry, Json } from './audit.ts'
-import type { StoreError } from './errors.ts'
+import type { StoreError, StoreErrorKind } from './errors.ts'
 import type { Door, Provenance } from './provenance.ts'
 import type { EventFieldValues, EventFilter, EventPosition, StoredEvent } from './event-fields.ts'
 import type { Histogram } from './histogram.ts'
@@ -332,6 +332,11 @@ export interface Store extends EventLog, Records {
    */
   secret(name: 'cursor' | 'access-log-ids'): Promise<string>
   health(): Promise<StoreHealth>
+  /**
+   * Why writes fail, judged by the last one; null when they work. After a failure it tries a small write itself, at
+   * most twice per second.
+   */
+  writeFailure(): Promise<StoreErrorKind | null>
   /** How many secrets are encrypted with the key file of the data folder. */
   encryptedSecrets(): Promise<number>
   times(): Promise<StoreTimes>

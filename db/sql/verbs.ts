@@ -74,6 +74,7 @@ export const writeVerbs = {
   ...settingWriteVerbs,
   'signatures.use': useSignatures,
   'signatures.prune': pruneSignatures,
+  checkWrites,
 } satisfies { [verb: string]: (context: WriteContext, command: never) => unknown }
 
 export type WriteVerbs = typeof writeVerbs
@@ -123,6 +124,14 @@ export const readVerbs = {
 } satisfies { [verb: string]: (context: ReadContext, query: never) => unknown }
 
 export type ReadVerbs = typeof readVerbs
+
+/** Changes a row whatever it says, so that an engine which refuses writes refuses this one. */
+function checkWrites({ db }: WriteContext): void {
+  db.query(
+    `INSERT INTO job_lease (job, node, lease, until_ms) VALUES ('check-writes', '', 1, 0)
+     ON CONFLICT (job) DO UPDATE SET lease = job_lease.lease + 1`,
+  ).run()
+}
 
 /** A repair adds differences, so it must not run twice. */
 function repair({ db, events }: WriteContext, { lease, ...command }: RepairCommand): void {

@@ -150,6 +150,25 @@ describe('sources', () => {
     expect(serving([], { SIGHTGLASS_LISTEN_FILE: secret }).listen.port).toBe(7400)
   })
 
+  test('a line end behind a variable is no part of it, as in secrets made of files', () => {
+    const environment = {
+      SIGHTGLASS_OIDC_ISSUER: 'https://id.example.com\n',
+      SIGHTGLASS_OIDC_CLIENT_ID: 'sightglass\r\n',
+      SIGHTGLASS_OIDC_CLIENT_SECRET: 'a secret\n',
+      SIGHTGLASS_PUBLIC_URL: 'https://logs.example.com\n',
+      SIGHTGLASS_LISTEN: '\n',
+    }
+    const { oidc, listen } = serving([], environment)
+    expect(oidc).toMatchObject({
+      issuer: 'https://id.example.com',
+      clientId: 'sightglass',
+      clientSecret: 'a secret',
+    })
+    expect(listen.port).toBe(7400)
+    const empty = { ...environment, SIGHTGLASS_OIDC_CLIENT_SECRET: '\n' }
+    expect(refusal(() => serving([], empty)).message).toContain('the value is empty')
+  })
+
   test('a secret may be a systemd credential, which a variable overrides', () => {
     writeFileSync(join(folder, 'sightglass.backup-passphrase'), 'from the credential\n')
     const environment = { CREDENTIALS_DIRECTORY: folder }

@@ -97,7 +97,9 @@ function fromEnvironment(
   environment: Environment,
 ): { text: string; from: string } | null {
   const twin = environmentTwin(name)
-  const text = environment[twin] || null
+  const whole = environment[twin] ?? ''
+  // `kubectl create secret --from-file` leaves the line end of the file. Secrets are trimmed, or refused, in `resolve`.
+  const text = (secret ? whole : whole.replace(/[\r\n]+$/, '')) || null
   const path = (secret && environment[`${twin}_FILE`]) || null
   if (text !== null && path !== null) throw new UsageError(`${twin} and ${twin}_FILE are both set; unset one`)
   if (text !== null) return { text, from: twin }

@@ -3,7 +3,7 @@ import { AppError, errorBody, type ErrorCode, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { permitLost, watchPermit, type Permit } from './permit.ts'
 import { contextIfAny, ownerOf, runningContext, type RequestContext } from './request.ts'
-import { StoreError, type StoreErrorKind } from '../../db/contract/errors.ts'
+import { StoreError, passesBy, type StoreErrorKind } from '../../db/contract/errors.ts'
 import type { Log } from '../log.ts'
 import type { Share, Shares } from './shares.ts'
 
@@ -92,7 +92,11 @@ async function* pieces(text: string): AsyncGenerator<string> {
 /** The client's view of a failure of the store (contract §3). */
 const storeCode: Record<StoreErrorKind, [ErrorCode, string]> = {
   storage_full: ['storage_full', 'The disk is full. Nothing in this request was stored.'],
-  read_only: ['storage_full', 'The data folder is read-only. Nothing in this request was stored.'],
+  read_only: ['storage_full', 'The server may not write its data. Nothing in this request was stored.'],
+  not_writable: [
+    'unavailable',
+    'The database is read-only at the moment. Nothing in this request was stored. Try again in a second.',
+  ],
   conflict: ['conflict', 'This conflicts with existing data.'],
   not_found: ['not_found', 'Not found.'],
   unavailable: ['unavailable', 'The database did not answer. Try again in a second.'],
@@ -106,7 +110,10 @@ const storeCode: Record<StoreErrorKind, [ErrorCode, string]> = {
   incomplete: ['internal_error', 'Internal server error.'],
   older_schema: ['internal_error', 'Internal server error.'],
   newer_schema: ['unavailable', 'A newer release of the server is taking over. Try again in a second.'],
-  locked: ['internal_error', 'Internal server error.'],
+  locked: [
+    'unavailable',
+    'Another program locks the database. Nothing in this request was stored. Try again in a second.',
+  ],
   internal: ['internal_error', 'Internal server error.'],
 }
 
@@ -125,7 +132,8 @@ export function toAppError(thrown: unknown, requestId: string, log: Log): AppErr
   if (thrown instanceof AppError) return thrown
   if (thrown instanceof StoreError) {
     const [code, message] = storeCode[thrown.kind]
-    if (thrown.kind === 'unavailable') logUnavailable(thrown, log)
+    const isTemporary: boolean = passesBy(thrown)
+    if (isTemporary) logUnavailable(thrown, log)
     else if (!silent.includes(thrown.kind)) {
       log.error('store_failed', { requestId, kind: thrown.kind, message: thrown.message })
     }

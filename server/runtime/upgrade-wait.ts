@@ -3,7 +3,7 @@
  * listens and answers 503, so that a load balancer sends it nothing and a supervisor does not restart it.
  */
 import { rmSync } from 'node:fs'
-import { StoreError } from '../../db/contract/errors.ts'
+import { StoreError, passesBy } from '../../db/contract/errors.ts'
 import { AppError, errorBody } from '../errors.ts'
 import { watchCertificate } from '../http/tls.ts'
 import { version } from '../system/version.ts'
@@ -48,7 +48,7 @@ export function upgradeWait(config: Waiting, log: Log): UpgradeWait {
 
   return {
     async afterFailure(error) {
-      if (error instanceof StoreError && isAway(error)) return awaitDatabase(error)
+      if (isAway(error)) return awaitDatabase(error)
       if (!(error instanceof StoreError) || error.kind !== 'locked') throw error
       const nowMs = performance.now()
       since ||= nowMs
@@ -88,8 +88,8 @@ function waitingForDatabase(why: string): Waits {
 }
 
 /** A refused login or a missing database does not pass by waiting. Their codes are at the end of the message. */
-function isAway({ kind, message }: StoreError): boolean {
-  return kind === 'unavailable' && !/\((?:28|3D)[0-9A-Z]{3}\)/.test(message)
+function isAway(error: unknown): error is StoreError {
+  return passesBy(error) && !/\((?:28|3D)[0-9A-Z]{3}\)/.test(error.message)
 }
 
 function refuseRequests(

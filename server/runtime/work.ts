@@ -104,6 +104,8 @@ const storeHints: { readonly [K in StoreError['kind']]?: string } = {
   corrupt: 'nothing was changed; restore a backup into another folder and compare',
   unavailable: 'check that the database runs and that this machine can reach it, then try again',
   read_only: 'check the owner of the folder and whether its disk is mounted read-only',
+  not_writable:
+    'end the read-only mode of the database (default_transaction_read_only), then try again; see "sightglass doctor"',
   storage_full:
     'free disk space on the disk of the data folder, or shorten retention; ingest resumes by itself',
 }

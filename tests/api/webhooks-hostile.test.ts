@@ -99,7 +99,7 @@ test.each([
   ['/endless/500', 'http_500', 500, 0],
   ['/bomb/500', 'http_500', 500, 0],
   ['/short', 'http_500', 500, 0],
-  ['/garbage', 'connection_reset', null, 0],
+  ['/garbage', 'bad_answer', null, 0],
   ['/reset', 'connection_reset', null, 0],
   ['/close', 'connection_reset', null, 0],
   ['/status/999', 'http_999', 999, 0],

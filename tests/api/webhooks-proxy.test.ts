@@ -79,6 +79,19 @@ test('http goes to the proxy in absolute form, with the name, the body and our h
   expect(received).toMatchObject({ body: '{"n":1}', headers: { host: 'public.test', 'webhook-id': 'wh_1' } })
 })
 
+test('a % in the password of the proxy may be written as it is', async () => {
+  await using strict = await startProxy({
+    httpPort: Number(new URL(receiver.url).port),
+    httpsPort: https.port!,
+    credentials: 'me:100%',
+  })
+  for (const password of ['100%25', '100%']) {
+    const by = `http://me:${password}@127.0.0.1:${strict.port}`
+    expect(await send('http://public.test/ok/percent', by)).toMatchObject({ status: 200, failure: null })
+    expect(await send('https://hooks.test/in', by)).toMatchObject({ status: 200, failure: null })
+  }
+})
+
 test('https is a tunnel: the proxy sees the name, the certificate is the receiver’s', async () => {
   expect(await send('https://hooks.test/in')).toMatchObject({
     status: 200,

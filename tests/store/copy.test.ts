@@ -184,8 +184,8 @@ test('a node that was suspended cannot write to a source that was copied', async
   const { verdict } = await copy(request(url, temp.join('suspended')))
   expect(verdict).toMatchObject({ equal: true })
   const append = store.events.append(makeBatch(orgIds[0]!, [makeEvent('late')]))
-  expect((await failure(append)).kind).toBe('unavailable')
-  expect((await failure(store.audit.append(makeAudit('org_a')))).kind).toBe('unavailable')
+  expect((await failure(append)).kind).toBe('not_writable')
+  expect((await failure(store.audit.append(makeAudit('org_a')))).kind).toBe('not_writable')
   expect(await reopenCopied(url)).toBe(true)
   expect(await store.events.append(makeBatch(orgIds[0]!, [makeEvent('later')]))).toMatchObject({
     accepted: 1,

@@ -1,5 +1,6 @@
-/** Makes certificates for one host name with node:crypto, for tests of TLS. */
+/** Makes certificates for one host name or address with node:crypto, for tests of TLS. */
 import { generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
+import { isIP } from 'node:net'
 
 interface KeyPair {
   publicKey: KeyObject
@@ -46,7 +47,7 @@ function certificate({ host, keys, issuer, signer, isAuthority }: CertificateOpt
   const name = (text: string) => sequence(set(sequence(oid(2, 5, 4, 3), der(0x0c, Buffer.from(text)))))
   const algorithm = sequence(oid(1, 2, 840, 10_045, 4, 3, 2)) // ECDSA with SHA-256
   const dayMs = 24 * 3_600_000
-  const names = sequence(der(0x82, Buffer.from(host)))
+  const names = sequence(alternativeName(host))
   const authority = sequence(der(0x01, Buffer.from([0xff])))
   const basicConstraints = sequence(oid(2, 5, 29, 19), der(0x01, Buffer.from([0xff])), der(0x04, authority))
   const extensions = sequence(
@@ -65,6 +66,13 @@ function certificate({ host, keys, issuer, signer, isAuthority }: CertificateOpt
   )
   const signature = sign('sha256', body, signer.privateKey)
   return pem(sequence(body, algorithm, der(0x03, Buffer.concat([Buffer.from([0]), signature]))))
+}
+
+/** A DNS name, or the bytes of an address: 127.0.0.1 or ::1. */
+function alternativeName(host: string): Buffer {
+  if (isIP(host) === 4) return der(0x87, Buffer.from(host.split('.').map(Number)))
+  if (host === '::1') return der(0x87, Buffer.from([...Array<number>(15).fill(0), 1]))
+  return der(0x82, Buffer.from(host))
 }
 
 /** One value of DER: tag, length, content. */

@@ -134,6 +134,31 @@ const behaviours: Record<string, Behaviour> = {
     socket.end(body)
   },
   continue: (socket) => repeat(socket, 'HTTP/1.1 100 Continue\r\n\r\n', 100),
+  /** Answers with exactly these bytes, in base64url, in pieces of one byte each when the path ends with /bytes. */
+  raw: (socket, { path }, argument) => {
+    const bytes = Buffer.from(argument, 'base64url')
+    if (!path.endsWith('/bytes')) return void socket.end(bytes)
+    socket.setNoDelay(true)
+    for (const byte of bytes) socket.write(Uint8Array.of(byte))
+    socket.end()
+  },
+  /** Answers with so many headers. */
+  headers: (socket, _received, argument) =>
+    answer(
+      socket,
+      200,
+      Array.from({ length: Number(argument) - 2 }, (_, index) => `x-header-${index}: ${index}`),
+    ),
+  /** Answers 200 and never ends its head. */
+  'endless-head': (socket) => {
+    const chunk = `x-more: ${'y'.repeat(1_000)}\r\n`.repeat(64)
+    const pour = () => {
+      while (!socket.destroyed && socket.write(chunk)) continue
+    }
+    socket.on('drain', pour)
+    socket.write('HTTP/1.1 200 OK\r\n')
+    pour()
+  },
   garbage: (socket) => void socket.end('hello there\r\n\r\n'),
   reset: (socket) => void socket.resetAndDestroy(),
   close: (socket) => void socket.end(),

@@ -83,7 +83,7 @@ const modules: Record<string, string[]> = {
   'db/sql/retention': ['retention.ts'],
   'db/sqlite/threads': ['threads.ts'],
   'db/sql/settings': ['settings.ts'],
-  'db/sql/store': ['store.ts', 'threads.ts'],
+  'db/sql/store': ['store.ts', 'threads.ts', 'write-watch.ts'],
   'db/sql/threads': ['append-queue.ts', 'port.ts', 'protocol.ts', 'read-queue.ts', 'read-slots.ts'],
   'db/sql/webhooks': ['deliveries.ts', 'verbs.ts'],
   'server/api/explore': ['query.ts'],

@@ -3,7 +3,7 @@ import { StoreError } from '../../contract/errors.ts'
 import { failureOf, type AppendOutcome } from '../../sql/threads/protocol.ts'
 import { seedOf } from '../../sql/events/dedupe/fingerprints.ts'
 import { translate } from '../connection/dialect.ts'
-import { kindOf } from '../connection/failure.ts'
+import { kindOf, readOnlyCode } from '../connection/failure.ts'
 import { eachIn, idHashes, type IdHash } from '../events/id-hash.ts'
 import { writerSchema } from '../migrations/migrations.ts'
 import { sourceColumns, sourceOf, type StoredSource } from '../../sql/access/access-logs.ts'
@@ -83,7 +83,7 @@ export async function openAppends(client: AppendClient): Promise<Appends> {
       const { failure, foundOthers } = unsure.length > 0 ? unsureSent : await send(client, staged)
       noteOthers(foundOthers)
       if (failure === null) return orgIds.map((orgId) => staged.find((one) => one.orgId === orgId)!)
-      const conflict = tries < triesMax ? conflictOf(failure) : null
+      const conflict = tries < triesMax ? conflictOf(failure, tries) : null
       // Numbers and terms in memory assumed that the statement succeeds.
       await orgs.refresh(orgIds, conflict !== 'ids')
       if (conflict === null) throw failure
@@ -222,14 +222,16 @@ function hasRejected({ outcomes }: Staged): boolean {
 
 const unsureSent: Sent = { failure: { code: '23505', table_name: 'event_id' }, foundOthers: false }
 
-type Conflict = 'ids' | 'terms' | 'segment' | 'logs'
+type Conflict = 'ids' | 'terms' | 'segment' | 'logs' | 'session'
 
 /** What another node changed first; null for a failure. */
-function conflictOf(error: unknown): Conflict | null {
+function conflictOf(error: unknown, tries: number): Conflict | null {
   const { code = '', table_name: table = '' } = error as { code?: string; table_name?: string }
   if (code === '23505' && table.startsWith('event_id')) return 'ids'
   if (code === 'SG001' || code === 'SG002') return 'terms'
   if (code === 'SG005') return 'logs'
+  // A session has the default of the time when it began. The next one may write again.
+  if (code === readOnlyCode && tries === 1) return 'session'
   return code === 'SG003' ? 'segment' : null
 }
 

@@ -12,12 +12,16 @@ export interface Failure {
 export const lostCode = 'LOST'
 export const refusedCode = 'REFUSED'
 
+/** Of the server: it is a standby, or has default_transaction_read_only. */
+export const readOnlyCode = '25006'
+
 const kindByCode: { [code: string]: StoreErrorKind } = {
   [refusedCode]: 'internal',
   '23503': 'not_found', // foreign_key_violation: the organization or account named does not exist
   '23505': 'conflict', // unique_violation
   SG004: 'newer_schema', // begin_write: a migration has ended the release of this node
   P0001: 'conflict', // raise_exception: a trigger protects the audit trail
+  [readOnlyCode]: 'not_writable',
   '42501': 'read_only', // insufficient_privilege
   '53100': 'storage_full', // disk_full
   XX001: 'corrupt', // data_corrupted
@@ -26,10 +30,10 @@ const kindByCode: { [code: string]: StoreErrorKind } = {
 
 /**
  * Rejected credentials, a missing database, a deadlock or a serialization failure, too many connections, a lock or
- * statement timeout, a shutdown, a failed device, a standby. Nothing of the call was committed, except that the outcome
+ * statement timeout, a shutdown, a failed device. Nothing of the call was committed, except that the outcome
  * of a COMMIT whose connection was lost is unknown.
  */
-const unavailableCode = /^(08|28|3D|40|53|57|58)|^(55P03|25006|25P02|25P03|25P04)$/
+const unavailableCode = /^(08|28|3D|40|53|57|58)|^(55P03|25P02|25P03|25P04)$/
 
 /** Codes of the driver and of the system: every error of a connection. */
 const connectionCode = /^(CONNECTION_|CONNECT_|E[A-Z]{3,}|ERR_|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO|CERT_|SASL_)/

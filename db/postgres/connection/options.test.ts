@@ -33,7 +33,25 @@ test('several servers are written as for libpq, and a list of ports belongs to a
   expect(serversOf('postgres:///d?host=a,b&port=1,2')).toEqual(['a 1', 'b 2'])
   expect(serversOf('postgres:///d', { PGHOST: 'a,::1', PGPORT: '7' })).toEqual(['a 7', '::1 7'])
   expect(serversOf('postgres://%2Frun%2Fpostgresql/d')).toEqual(['/run/postgresql 5432'])
-  expect(serversOf('postgres:///d')).toEqual(['localhost 5432'])
+  // Nobody has a socket at port 1.
+  for (const url of [
+    'postgres:///d?port=1',
+    'postgres://:1/d',
+    'postgres://u:p@/d?port=1',
+    'postgres://?port=1',
+  ])
+    expect([url, serversOf(url)]).toEqual([url, ['localhost 1']])
+})
+
+test('a & at the end ends the parameters, as in libpq; ssl has the one value that libpq takes', () => {
+  expect(of('postgres://h/d?sslmode=disable&').ssl).toBe(false)
+  expect(of('postgres://h/d?ssl=true').ssl).toBe('require')
+  expect(of('postgres://h/d?ssl=true&sslmode=disable').ssl).toBe(false)
+  for (const value of ['1', 'false', 'no-verify', 'require'])
+    expect(() => of(`postgres://h/d?ssl=${value}`)).toThrow(
+      `ssl=${value} is not supported: write sslmode=require or sslmode=disable`,
+    )
+  expect(() => of('postgres://h/d?sslmode=disable&&application_name=x')).toThrow('has no value')
 })
 
 test('a node wants a primary, and a command only where its URL does', () => {
@@ -79,12 +97,19 @@ test('only the verifying modes check a certificate', () => {
 test('a password of the file of libpq, by server, database and user', () => {
   using dir = tempDir('passfile')
   const passfile = dir.join('pass')
-  const lines = ['# h:5432:d:u:no', 'h:5432:d:u\\:1:p\\\\a\\:b', 'h:*:other:*:second', '*:6000:*:me:third']
+  const lines = [
+    '# h:5432:d:u:no',
+    'h:5432:d:u\\:1:p\\\\a\\:b',
+    'h:*:other:*:second',
+    '*:6000:*:me:third',
+    'h:*:*:win:pass\r',
+  ]
   writeFileSync(passfile, `${lines.join('\n')}\n`, { mode: 0o600 })
   const environment = { PGPASSFILE: passfile }
   const passwordOf = (url: string) => of(url, environment).password
   expect(passwordOf('postgres://u%3A1@h/d')).toBe('p\\a:b')
   expect(passwordOf('postgres://u@h/other')).toBe('second')
+  expect(passwordOf('postgres://win@h/d')).toBe('pass')
   expect(passwordOf('postgres://me@x:6000/any')).toBe('third')
   expect(passwordOf('postgres://me@x:6001/any')).toBeUndefined()
   expect(passwordOf('postgres://me:own@x:6000/any')).toBe('own')

@@ -1,5 +1,5 @@
 /** Reads a PostgreSQL URL with the parameters of libpq, and adds the settings of a session. */
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { readTextFile, unreadableReason } from '../../rules/regular-files.ts'
@@ -79,7 +79,7 @@ export function serverOptions(options: ConnectionOptions): ServerOptions {
     parameters.delete(name)
     return value ?? (variable === undefined ? undefined : environment[variable] || undefined)
   }
-  if (take('ssl') === 'true' && !parameters.has('sslmode')) parameters.set('sslmode', 'require') // as JDBC writes it
+  requireTls(take('ssl'), parameters)
   const servers = serversOf(url.hosts, take, environment)
   const startOptions = take('options', 'PGOPTIONS')
   const prepare = take('prepare') !== 'false'
@@ -125,6 +125,13 @@ export function serverOptions(options: ConnectionOptions): ServerOptions {
 
 type Take = (name: string, variable?: string) => string | undefined
 
+/** JDBC writes `ssl=true`, which libpq takes too. Other drivers have values that mean less than they seem to. */
+function requireTls(ssl: string | undefined, parameters: Map<string, string>): void {
+  if (ssl === undefined) return
+  if (ssl !== 'true') throw refused(`ssl=${ssl} is not supported: write sslmode=require or sslmode=disable`)
+  if (!parameters.has('sslmode')) parameters.set('sslmode', 'require')
+}
+
 function wholeNumber(name: string, text: string | undefined, byDefault: number): number {
   if (text === undefined) return byDefault
   if (!/^\s*-?\d{1,9}\s*$/.test(text)) throw refused(`${name} must be a whole number`)
@@ -161,19 +168,26 @@ function serversOf(
   const written = urlHosts.map(hostAndPort)
   const names = listOf(take('host')) ?? (written.length > 0 ? written.map(({ host }) => host) : null)
   const addresses = listOf(take('hostaddr', 'PGHOSTADDR'))
-  const hosts = names ?? listOf(environment['PGHOST']) ?? addresses ?? ['localhost']
+  const hosts = names ?? listOf(environment['PGHOST']) ?? addresses ?? ['']
   const givenPorts = listOf(take('port'))
   const writtenPorts = written.some(({ port }) => port !== '') ? written.map(({ port }) => port) : null
   const ports =
     givenPorts ?? (writtenPorts?.length === hosts.length ? writtenPorts : listOf(environment['PGPORT'])) ?? []
   requireSameCount('ports', ports, hosts)
   requireSameCount('addresses in hostaddr', addresses ?? [], hosts)
-  const servers = hosts.map((host, index) => ({
-    host,
-    port: portOf((ports.length === 1 ? ports[0] : ports[index]) || environmentPort(environment)),
-    ...given('address', addresses?.[index]),
-  }))
+  const servers = hosts.map((host, index) => {
+    const port = portOf((ports.length === 1 ? ports[0] : ports[index]) || environmentPort(environment))
+    return { host: host || localHost(port), port, ...given('address', addresses?.[index]) }
+  })
   return take('load_balance_hosts', 'PGLOADBALANCEHOSTS') === 'random' ? shuffled(servers) : servers
+}
+
+/** Where packages of Linux distributions put the socket, and PostgreSQL itself. */
+const socketFolders = ['/var/run/postgresql', '/tmp']
+
+/** Without a host, this machine's server is meant. libpq knows one folder, that of its build. */
+function localHost(port: number): string {
+  return socketFolders.find((folder) => existsSync(join(folder, `.s.PGSQL.${port}`))) ?? 'localhost'
 }
 
 function listOf(text: string | undefined): string[] | null {
@@ -182,7 +196,7 @@ function listOf(text: string | undefined): string[] | null {
 }
 
 function hostAndPort(text: string): { host: string; port: string } {
-  const [, bracketed, name, port = ''] = /^(?:\[(.+)\]|([^:[\]]+))(?::(\d*))?$/.exec(text) ?? []
+  const [, bracketed, name, port = ''] = /^(?:\[(.+)\]|([^:[\]]*))(?::(\d*))?$/.exec(text) ?? []
   const host = bracketed ?? name
   if (host === undefined) throw refused('a host is NAME, NAME:PORT or [IPV6]:PORT')
   return { host: decodePercent('a host', host), port }
@@ -289,7 +303,7 @@ function storedPassword(
     throw refused('the password file must not be accessible to others (chmod 600)')
   const user = username ?? userInfo().username
   const isFor = (pattern: string | undefined, value: string) => pattern === '*' || pattern === value
-  for (const line of readText('passfile', path).split('\n')) {
+  for (const line of readText('passfile', path).split(/\r*(?:\n|$)/)) {
     const fields = (line.match(/(?:^|(?<=:))(?:\\.|[^:\\])*/g) ?? []).map((each) =>
       each.replace(/\\(.)/g, '$1'),
     )

@@ -1,8 +1,9 @@
 /** URLs of a real PostgreSQL: what `psql` takes leads to the same database here, and defaults change no session. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { program, start, startPostgres, type Cluster } from '../../../tests/support/postgres.ts'
+import { tempDir } from '../../../tests/support/temp-dir.ts'
 import { openConnection } from './connection.ts'
 
 const passwords = {
@@ -92,6 +93,42 @@ test('twenty forms of a URL lead where psql goes', async () => {
     expect([url, ours(url)]).toEqual([url, expected])
   }
 }, 120_000)
+
+test('a password file is read as psql reads it: escapes, comments, line ends of Windows', async () => {
+  using dir = tempDir('password-files')
+  const start = `127.0.0.1:${port}:signs:signs:`
+  const files = [
+    `${start}a@b/c#d?e\\:f%\n`,
+    `# a comment\r\n${start}a@b/c#d?e\\:f%\r\n`,
+    `${start}a@b/c#d?e\\:f%\r`,
+    `\n*:*:*:someone:else\n*:*:*:signs:a@b/c#d?e\\:f\\%`,
+  ]
+  for (const [index, text] of files.entries()) {
+    const passfile = dir.join(String(index))
+    writeFileSync(passfile, text, { mode: 0o600 })
+    const url = `postgresql://signs@127.0.0.1:${port}/signs?passfile=${encoded(passfile)}`
+    expect([text, await psql(url)]).toEqual([text, expect.stringContaining('signs')])
+    expect([text, ours(url)]).toEqual([text, await psql(url)])
+  }
+}, 60_000)
+
+test('a URL without a host leads to the socket of this machine, where a package or PostgreSQL puts it', () => {
+  const usual = `/tmp/.s.PGSQL.${port}`
+  symlinkSync(join(cluster.socketFolder, `.s.PGSQL.${port}`), usual)
+  try {
+    for (const host of ['', `:${port}`]) {
+      const url = `postgresql://plain:p+w@${host}/plain?port=${port}`
+      const db = openConnection({ url, node: 'test', statementTimeoutMs: 5_000, schema: 'public' })
+      try {
+        expect(db.query('SELECT inet_server_addr() IS NULL').values()).toEqual([[1]])
+      } finally {
+        db.close()
+      }
+    }
+  } finally {
+    rmSync(usual)
+  }
+})
 
 /** Each as `ALTER ROLE … SET`, which applies to every session that does not say otherwise. */
 const roleSettings = {

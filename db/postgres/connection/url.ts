@@ -53,7 +53,8 @@ export function decodePercent(name: string, text: string): string {
 
 function parametersOf(query: string): Map<string, string> {
   const parameters = new Map<string, string>()
-  for (const pair of query === '' ? [] : query.split('&')) {
+  const text = query.replace(/&$/, '') // as in libpq
+  for (const pair of text === '' ? [] : text.split('&')) {
     const [name = '', ...values] = pair.split('=')
     const decodedName = decodePercent('the name of a parameter', name)
     if (values.length === 0) throw refused(`"${decodedName}" has no value`)

@@ -33,7 +33,7 @@ const ownLocks = new Set([
   'keys.touch',
   'signatures.use',
 ])
-const oneRow = new Set(['nodes.heartbeat', 'jobs.renew'])
+const oneRow = new Set(['nodes.heartbeat', 'jobs.renew', 'checkWrites'])
 
 /** Of this thread, whose transactions follow one another: the last one that committed is in `store_lock`. */
 interface Note {

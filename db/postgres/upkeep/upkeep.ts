@@ -13,7 +13,7 @@ import { rollupCounts } from '../../sql/events/rollups/counts.ts'
 import { dayWork } from '../../sql/events/rollups/stored-days.ts'
 import { mergeFirst, smallBlockEvents, smallBlocksMax } from '../../sql/events/write/merge.ts'
 import { pathWork } from '../../sql/events/paths/columns.ts'
-import { StoreError } from '../../contract/errors.ts'
+import { StoreError, passesBy } from '../../contract/errors.ts'
 import { storeError } from '../connection/failure.ts'
 import { withUpkeep } from '../locks.ts'
 import type { Database } from '../../sql/database.ts'
@@ -73,8 +73,9 @@ export function upkeep(db: Database): Upkeep {
         try {
           runOrg(org)
         } catch (error) {
-          const { kind, message } = storeError(error, 'upkeep')
-          if (kind === 'unavailable' || kind === 'storage_full') throw error // of every organization
+          const stopped = storeError(error, 'upkeep')
+          const { kind, message } = stopped
+          if (passesBy(stopped) || kind === 'storage_full') throw error // of every organization
           failure ??= new StoreError(kind, `organization ${org.orgId}: ${message}`)
         }
       }

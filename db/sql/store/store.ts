@@ -1,4 +1,5 @@
 /** Assembles the store of the contract from its threads: verbs, group commit, caches, closing. */
+import { writeWatch } from './write-watch.ts'
 import { StoreError, endsWriting } from '../../contract/errors.ts'
 import { cachedKeys, cachedSites } from './key-cache.ts'
 import { answerCache, type AnswerCache } from './answer-cache.ts'
@@ -22,20 +23,21 @@ export async function storeOver(threads: Threads, options: StoreOptions = {}): P
   const { isShared = false } = options
   const { whileOpen, oneWhileOpen, closeOnce } = gate()
   const { broken, noticing } = failures()
+  const writes = writeWatch(() => noticing(threads.write('checkWrites', null)))
   const answers = answerCache()
   const webhookWakes = wakes()
   const listeners = new Set<(orgIds: string[]) => void>()
 
   const call = whileOpen(async (verb: string, command?: unknown, following?: Following) => {
     if (!threads.writes(verb)) return cachedRead({ threads, answers, isShared }, verb, command, following)
-    const written = noticing(threads.write(verb, command))
+    const written = writes.verb(noticing(threads.write(verb, command)))
     const answer = await (deletingVerbs.test(verb) ? written.finally(() => answers.changed(null)) : written)
     webhookWakes.announce(verb, command)
     return answer
   }) as CallVerb
   const { events, keys, sites, ...nouns } = await nounsOf(threads, call)
   const queue = appendQueue(
-    (parcels) => noticing(threads.append(parcels)),
+    (parcels) => writes.append(noticing(threads.append(parcels))),
     (orgIds) => {
       // Before the acknowledgement: an acknowledged event is in every count that is requested after it.
       for (const orgId of orgIds) answers.changed(orgId)
@@ -75,6 +77,7 @@ export async function storeOver(threads: Threads, options: StoreOptions = {}): P
       maintain: whileOpen(({ reason }) => threads.maintain(reason)),
     },
     health: () => call('health'),
+    writeFailure: whileOpen(writes.failure),
     encryptedSecrets: () => call('encryptedSecrets'),
     times: whileOpen(async () => ({ commit: await threads.commitTimes(), append: queue.times() })),
     secret: whileOpen(secrets(call)),

@@ -32,6 +32,7 @@ function causesOf(error: Error): Error[] {
 
 interface Comparison {
   expected?: unknown
+  header?: { alg?: unknown }
   attribute?: string
   claim?: string
   body?: { [name: string]: unknown }
@@ -39,11 +40,13 @@ interface Comparison {
   parameters?: URLSearchParams
 }
 
-/** Of issuers and audiences only: no other value of an answer may show. */
+/** Of algorithms, issuers and audiences only: no other value of an answer may show. */
 function comparisonIn(error: Error): string | null {
   for (const { cause } of [error, ...causesOf(error)]) {
     if (typeof cause !== 'object' || cause === null || !('expected' in cause)) continue
-    const { expected, attribute, claim, body, claims, parameters } = cause as Comparison
+    const { expected, header, attribute, claim, body, claims, parameters } = cause as Comparison
+    if (header?.alg !== undefined)
+      return `expected ${shown(expected)}, the provider says ${shown(header.alg)}`
     const name = attribute ?? claim ?? (parameters instanceof URLSearchParams ? 'iss' : '')
     if (!['issuer', 'iss', 'aud'].includes(name)) continue
     const actual = body?.[name] ?? claims?.[name] ?? parameters?.get(name)

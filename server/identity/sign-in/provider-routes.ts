@@ -222,7 +222,9 @@ export function makeProvider({ issuer, clientId, clientSecret, name }: OidcConfi
     async begin(redirectUrl) {
       const verifier = client.randomPKCECodeVerifier()
       const authorization = { state: client.randomState(), nonce: client.randomNonce(), verifier }
-      const url = client.buildAuthorizationUrl(await discover(), {
+      const config = await discover()
+      authentication.requireMethod(config)
+      const url = client.buildAuthorizationUrl(config, {
         redirect_uri: redirectUrl,
         scope: 'openid email',
         code_challenge: await client.calculatePKCECodeChallenge(verifier),
@@ -288,8 +290,9 @@ function clientAuthentication(secret: string | null) {
     const usable = methodsInOrder.filter((method) => supported.includes(method))
     if (usable.length > 0) return usable
     throw new Error(
-      `the provider accepts no client secret, only ${supported.join(', ')}; ` +
-        'unset SIGHTGLASS_OIDC_CLIENT_SECRET for a public client',
+      `the provider authenticates clients by ${supported.join(', ') || 'nothing'} only; ` +
+        `allow this client ${methodsInOrder.join(', ')} there, ` +
+        'or none, with SIGHTGLASS_OIDC_CLIENT_SECRET unset, for a public client with PKCE',
     )
   }
 
@@ -316,7 +319,12 @@ function clientAuthentication(secret: string | null) {
     throw new Error('the provider offers no method')
   }
 
-  return { authenticate, tryEach }
+  /** Before a person is sent to a provider that will refuse this client. */
+  function requireMethod(config: client.Configuration): void {
+    if (secret !== null) offered(config)
+  }
+
+  return { authenticate, requireMethod, tryEach }
 }
 
 /** A 401 without a body that says why. */

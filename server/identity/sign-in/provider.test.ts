@@ -1,5 +1,6 @@
 /** Identity providers as companies configure them: each proves the same identity, or says why it does not. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { generateKeyPairSync } from 'node:crypto'
 import {
   signInAt,
   startIdentityProvider,
@@ -31,6 +32,23 @@ const methods = (...clientAuthMethods: string[]) => ({ clientAuthMethods })
 const method = (token_endpoint_auth_method: string) => ({ token_endpoint_auth_method })
 const list = 'token_endpoint_auth_methods_supported'
 
+function signingKey(alg: 'ES384' | 'EdDSA') {
+  const { privateKey } =
+    alg === 'EdDSA' ? generateKeyPairSync('ed25519') : generateKeyPairSync('ec', { namedCurve: 'P-384' })
+  return { ...privateKey.export({ format: 'jwk' }), alg, use: 'sig', kid: alg }
+}
+
+/** A provider that signs identity tokens otherwise than by RS256. */
+function signing(alg: string, keys: object[] = []): Known {
+  return {
+    metadata: { id_token_signed_response_alg: alg },
+    options: {
+      enabledJWA: { idTokenSigningAlgValues: ['RS256', alg] },
+      ...(keys.length > 0 ? { jwks: { keys } } : {}),
+    },
+  }
+}
+
 const configurations: { [name: string]: Known & { clientSecret?: null; verified?: string } } = {
   'basic only': { metadata: method('client_secret_basic'), options: methods('client_secret_basic') },
   'post only': { metadata: method('client_secret_post'), options: methods('client_secret_post') },
@@ -55,6 +73,9 @@ const configurations: { [name: string]: Known & { clientSecret?: null; verified?
     options: { conformIdTokenClaims: false },
     untold: ['email_verified'],
   },
+  'a token signed by ES384': signing('ES384', [signingKey('ES384')]),
+  'a token signed by EdDSA': signing('EdDSA', [signingKey('EdDSA')]),
+  'a token signed under the secret': signing('HS256'),
   'signed userinfo': {
     metadata: { userinfo_signed_response_alg: 'RS256' },
     options: { features: { jwtUserinfo: { enabled: true }, devInteractions: { enabled: true } } },
@@ -81,6 +102,45 @@ const reasonOf = async (work: Promise<unknown>) =>
       (error: unknown) => error,
     ),
   )
+
+test('a provider that knows no method of this client is refused before anybody signs in there', async () => {
+  const key = { kty: 'EC', crv: 'P-256', x: 'f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU' }
+  const y = 'x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0'
+  provider.knows({
+    id: 'sightglass',
+    secret,
+    redirectUri,
+    metadata: { ...method('private_key_jwt'), jwks: { keys: [{ ...key, y }] } },
+    options: methods('private_key_jwt'),
+  })
+  const ours = makeProvider({
+    issuer: provider.issuer,
+    clientId: 'sightglass',
+    clientSecret: secret,
+    name: 'ID',
+  })
+  expect(await reasonOf(ours.begin(redirectUri))).toBe(
+    'the provider authenticates clients by private_key_jwt only; allow this client client_secret_basic, ' +
+      'client_secret_post, client_secret_jwt there, or none, with SIGHTGLASS_OIDC_CLIENT_SECRET unset, ' +
+      'for a public client with PKCE',
+  )
+})
+
+test('the address of a provider may end with a slash, or be that of its metadata', async () => {
+  provider.people.set('ada', { email, verified: true })
+  for (const end of ['/', '/.well-known/openid-configuration'])
+    expect(await proven({}, secret, provider.issuer + end)).toMatchObject({
+      issuer: provider.issuer,
+      subject: 'ada',
+    })
+})
+
+test('a token signed by what the metadata does not list is refused with both algorithms', async () => {
+  provider.people.set('ada', { email, verified: true })
+  const known = { ...signing('ES384', [signingKey('ES384')]) }
+  const unlisted = { ...known, unsaid: ['id_token_signing_alg_values_supported'] }
+  expect(await reasonOf(proven(unlisted))).toContain('expected RS256, the provider says ES384')
+})
 
 test("the error names the provider's reason, and both issuers when they differ", async () => {
   provider.people.set('ada', { email, verified: true })

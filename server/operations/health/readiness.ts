@@ -1,6 +1,7 @@
 /** The checks of `/readyz`, which the doctor and the other nodes see too, each with a sentence for operators. */
 import { limits } from '../../limits.ts'
 import { sizeText } from '../../text/text.ts'
+import type { StoreErrorKind } from '../../../db/contract/errors.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { DiskWatch } from './disk.ts'
 import type { MemoryWatch } from './memory.ts'
@@ -50,14 +51,31 @@ async function storeFailure(store: Store): Promise<string | null> {
     () => silent.resolve(`the store did not respond within ${storeMsMax / 1_000} s`),
     storeMsMax,
   )
-  const asked = store.health().then(
-    ({ schema, newestSchema, isNewer }) =>
-      schema >= newestSchema && !isNewer
-        ? null
-        : `the database has schema ${schema}, this release works with ${newestSchema}`,
-    () => 'the store does not respond',
-  )
+  const asked = readFailure(store).then((failure) => failure ?? writeFailure(store))
   return Promise.race([asked, silent.promise]).finally(() => clearTimeout(timer))
+}
+
+async function readFailure(store: Store): Promise<string | null> {
+  try {
+    const { schema, newestSchema, isNewer } = await store.health()
+    if (schema >= newestSchema && !isNewer) return null
+    return `the database has schema ${schema}, this release works with ${newestSchema}`
+  } catch {
+    return 'the store does not respond'
+  }
+}
+
+const writeFailures: { readonly [K in StoreErrorKind]?: string } = {
+  not_writable: 'the database is read-only',
+  read_only: 'the server may not write its data',
+  storage_full: 'the disk of the database is full',
+  locked: 'another program locks the database',
+  unavailable: 'the database did not answer',
+}
+
+async function writeFailure(store: Store): Promise<string | null> {
+  const kind = await store.writeFailure().catch(() => null) // a store that is closed has a check of its own
+  return kind === null ? null : `the last write failed: ${writeFailures[kind] ?? kind}`
 }
 
 /** The checks that need no database. */

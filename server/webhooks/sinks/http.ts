@@ -1,5 +1,5 @@
 /** Delivers messages as signed HTTP POST requests, directly or through the operator's proxy. */
-import { isIP } from 'node:net'
+import type { Socket } from 'node:net'
 import { limits } from '../../limits.ts'
 import { noteCall } from '../../system/outbound.ts'
 import { cutBytes } from '../../text/text.ts'
@@ -13,6 +13,8 @@ import {
   type Sink,
   type SinkResponse,
 } from './sink.ts'
+import { closedEarly, connectTo, secure, type Peer } from './connection.ts'
+import { headerOf, responseReader, type HttpResponse } from './http-response.ts'
 import { firstReached, isPrivateName, refuseForbidden, requireAddresses } from './addresses.ts'
 import { secretPurpose, signedHeaders } from '../delivery/signing.ts'
 
@@ -43,50 +45,134 @@ export const http: Sink<HttpTarget> = {
     // The proxy may know names that this machine does not: on closed networks only the proxy resolves public names.
     if (resolution.kind !== 'addresses' && isPrivateName(host))
       throw new RefusedUrl(`${host} is a private name, which is not sent to the proxy`)
-    return post(target, message, { proxy }, options)
+    return post(target, message, { proxy: new URL(proxy) }, options)
   },
 }
 
 type Route =
   | { address: string } // used instead of the name, so that no second lookup can return another address
-  | { proxy: string } // resolves the name itself
+  | { proxy: URL } // resolves the name itself
 
-/** Sends one request and reads the beginning of the response. */
+/** Sends one request and reads the beginning of the response, on a connection of its own. */
 async function post(
   { url, host }: HttpTarget,
   message: Message,
   route: Route,
   options: SendOptions,
 ): Promise<SinkResponse> {
+  const { signal, ca } = options
+  const peer = peerOf(url, route)
+  noteCall({ what: 'webhook', ...calledHost(host, route), port: peer.port })
+  const isSecure = url.protocol === 'https:'
   const isProxied = 'proxy' in route
-  noteCall({ what: 'webhook', ...peerOf(url, host, route) })
-  const response = await fetch(isProxied ? url : withAddress(url, route.address), {
-    method: 'POST',
-    headers: {
-      ...requestHeaders(options, message, options.atMs),
-      host: url.host,
-      'accept-encoding': 'identity',
-    },
-    body: message.delivery.body,
-    redirect: 'manual',
-    decompress: false,
-    keepalive: false, // a pooled connection that the receiver has closed would cost an attempt
-    signal: options.signal,
-    ...(isProxied ? { proxy: route.proxy } : {}),
-    ...(url.protocol === 'https:' ? { tls: tlsOptions(host, options.ca) } : {}),
-  }).catch((thrown: unknown) => {
+  const opened = await connectTo(peer, signal).catch((thrown: unknown) => {
     throw isProxied ? proxyError(thrown) : thrown
   })
-  // Plain http has no tunnel: the proxy answers in place of the receiver, and 407 is always its own.
-  if (isProxied && response.status === 407) {
-    await response.body?.cancel()
-    throw new SendError(proxyCredentials)
+  let socket = opened
+  try {
+    if (isSecure && isProxied) await openTunnel(socket, url, route.proxy, signal)
+    if (isSecure) socket = await secure(socket, { host, ca, signal })
+    const response = await exchange(socket, requestOf(url, message, route, options), excerptBytesMax, signal)
+    // Plain http has no tunnel: the proxy answers in place of the receiver, and 407 is always its own.
+    if (isProxied && response.status === 407) throw new SendError(proxyCredentials)
+    return {
+      status: response.status,
+      excerpt: excerptText(response.body, headerOf(response.headers, 'content-encoding')),
+      retryAfterMs: readRetryAfter(headerOf(response.headers, 'retry-after'), options.clock.now()),
+    }
+  } finally {
+    socket.destroy()
+    opened.destroy()
   }
-  return {
-    status: response.status,
-    excerpt: excerptText(await readStart(response), response.headers.get('content-encoding')),
-    retryAfterMs: readRetryAfter(response.headers.get('retry-after'), options.clock.now()),
+}
+
+/** The whole request. A connection carries one: the receiver may close it after the response. */
+function requestOf(url: URL, message: Message, route: Route, options: SendOptions): string {
+  const { body } = message.delivery
+  const isForProxy = 'proxy' in route && url.protocol === 'http:'
+  const headers: { [name: string]: string } = {
+    host: url.host,
+    ...requestHeaders(options, message, options.atMs),
+    accept: '*/*',
+    'accept-encoding': 'identity',
+    'content-length': String(Buffer.byteLength(body)),
+    connection: 'close',
+    ...(isForProxy ? proxyHeaders(route.proxy) : {}),
   }
+  const path = `${url.pathname}${url.search}`
+  return `${head(`POST ${isForProxy ? url.origin : ''}${path} HTTP/1.1`, headers)}${body}`
+}
+
+function head(firstLine: string, headers: { [name: string]: string }): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  return `${[firstLine, ...lines].join('\r\n')}\r\n\r\n`
+}
+
+function proxyHeaders({ username, password }: URL): { [name: string]: string } {
+  if (username === '' && password === '') return {}
+  const credentials = `${decoded(username)}:${decoded(password)}`
+  return { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` }
+}
+
+/** A % that begins no encoded character is meant as it is. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** Asks the proxy for a connection to the receiver. */
+async function openTunnel(socket: Socket, url: URL, proxy: URL, signal: AbortSignal): Promise<void> {
+  const authority = `${url.hostname}:${portOf(url)}`
+  const request = head(`CONNECT ${authority} HTTP/1.1`, { host: authority, ...proxyHeaders(proxy) })
+  const { status } = await exchange(socket, request, 0, signal)
+  if (status === 407) throw new SendError(proxyCredentials)
+  if (status < 200 || status > 299)
+    throw new SendError(remote('proxy_refused', 'the proxy refused to connect to the receiver'))
+}
+
+/**
+ * Sends a request and reads the response with at most `bodyBytesMax` bytes of its body. Only the status decides, so a
+ * body that is incomplete or never ends is truncated. The connection stays open.
+ */
+function exchange(
+  socket: Socket,
+  request: string,
+  bodyBytesMax: number,
+  signal: AbortSignal,
+): Promise<HttpResponse> {
+  const reader = responseReader(bodyBytesMax)
+  const { promise, resolve, reject } = Promise.withResolvers<HttpResponse>()
+  const end = (error: unknown): void => {
+    const response = reader.response()
+    if (response === null) reject(error)
+    else resolve(response)
+  }
+  const onData = (bytes: Buffer): void => {
+    try {
+      if (reader.read(bytes)) end(closedEarly())
+    } catch (error) {
+      reject(error)
+    }
+  }
+  const onEnd = (): void => end(closedEarly())
+  const onAbort = (): void => end(signal.reason)
+  socket.on('data', onData)
+  socket.on('error', end)
+  socket.on('end', onEnd)
+  socket.on('close', onEnd)
+  signal.addEventListener('abort', onAbort, { once: true })
+  if (signal.aborted) onAbort()
+  else socket.write(request)
+  return promise.finally(() => {
+    socket.off('data', onData)
+    socket.off('error', end)
+    socket.off('end', onEnd)
+    socket.off('close', onEnd)
+    signal.removeEventListener('abort', onAbort)
+  })
 }
 
 /** The headers of a request, except those that HTTP itself requires. */
@@ -103,36 +189,23 @@ export function requestHeaders(
   }
 }
 
-function withAddress(url: URL, address: string): URL {
-  const direct = new URL(url)
-  direct.hostname = isIP(address) === 6 ? `[${address}]` : address
-  return direct
+/** What this machine connects to. */
+function peerOf(url: URL, route: Route): Peer {
+  if ('address' in route) return { address: route.address, port: portOf(url) }
+  return { address: route.proxy.hostname.replace(/^\[(.*)\]$/, '$1'), port: portOf(route.proxy) }
 }
 
-/** The host that this machine connects to. */
-function peerOf(
-  url: URL,
-  host: string,
-  route: Route,
-): { host: string; address: string | null; port: number } {
-  if ('address' in route) return { host, address: route.address, port: portOf(url) }
-  const proxy = new URL(route.proxy)
-  return { host: proxy.hostname, address: null, port: portOf(proxy) }
+function calledHost(host: string, route: Route): { host: string; address: string | null } {
+  if ('address' in route) return { host, address: route.address }
+  return { host: route.proxy.hostname, address: null }
 }
 
 function portOf({ port, protocol }: URL): number {
   return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
 }
 
-/** A dot at the end makes a name absolute in DNS; the name of a certificate has none (RFC 6066 §3). */
-function tlsOptions(host: string, ca: string | null): { serverName?: string; ca?: string } {
-  const name = isIP(host) === 0 ? { serverName: host.replace(/\.$/, '') } : {}
-  return { ...name, ...(ca === null ? {} : { ca }) }
-}
-
 const proxyCredentials = local('proxy_credentials', 'the proxy rejected its credentials')
 
-/** These come before the proxy accepted the connection: with a proxy this machine connects to nothing else. */
 const proxyUnreachable = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -141,40 +214,14 @@ const proxyUnreachable = new Set([
   'EADDRNOTAVAIL',
 ])
 
-/** The failure of the proxy itself, or the error unchanged when the proxy is not its cause. */
+/** Why there is no connection to the proxy. */
 function proxyError(thrown: unknown): unknown {
   const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : ''
-  if (proxyUnreachable.has(code)) return new SendError(local('proxy_down', 'the proxy is unreachable'))
-  if (code !== 'ERR_PROXY_TUNNEL') return thrown
-  // "Proxy refused to open a tunnel: 407 Proxy Authentication Required"
-  const isCredentials = / 407\b/.test(thrown instanceof Error ? thrown.message : '')
-  return new SendError(
-    isCredentials
-      ? proxyCredentials
-      : remote('proxy_refused', 'the proxy refused to connect to the receiver'),
-  )
+  if (!proxyUnreachable.has(code)) return thrown
+  return new SendError(local('proxy_down', 'the proxy is unreachable'))
 }
 
 const excerptBytesMax = 16 * 1024
-
-/** Only the status decides, so a body that is incomplete or never ends is truncated. */
-async function readStart(response: Response): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  const reader = response.body?.getReader()
-  try {
-    while (reader !== undefined && bytes < excerptBytesMax) {
-      const { done, value } = await reader.read()
-      if (done) break
-      chunks.push(value.subarray(0, excerptBytesMax - bytes))
-      bytes += value.length
-    }
-  } catch {
-    // The connection was reset or the deadline passed in the middle of the body.
-  }
-  await reader?.cancel().catch(() => undefined)
-  return Buffer.concat(chunks)
-}
 
 const decoder = new TextDecoder('utf-8')
 

@@ -94,9 +94,6 @@ const byCode: { [code: string]: Failure } = {
   EHOSTUNREACH: remote('unreachable', 'there is no route to the receiver'),
   EPROTO: remote('tls_failed', 'the TLS handshake with the receiver failed'),
   EMSGSIZE: remote('too_large', 'the message is too large for one datagram'),
-  Malformed_HTTP_Response: remote('bad_answer', 'the response is not HTTP'),
-  HTTPParserError: remote('bad_answer', 'the response is not HTTP'),
-  InvalidContentLength: remote('bad_answer', 'the response has an invalid Content-Length'),
   // Every delivery fails like this while this machine or this process lacks a resource.
   ENETUNREACH: local('network_down', 'this machine has no network route to the receiver'),
   ENETDOWN: local('network_down', 'the network of this machine is down'),

@@ -1,12 +1,13 @@
 /** Sends events as syslog messages (RFC 5424), one per UDP datagram or octet-counted over TCP (RFC 6587). */
 import { createSocket } from 'node:dgram'
 import { connect, isIP } from 'node:net'
-import { hostname, networkInterfaces } from 'node:os'
+import { hostname } from 'node:os'
 import { messageLines } from '../../../db/rules/batch-body.ts'
 import { isoTime } from '../../clock.ts'
 import { noteCall } from '../../system/outbound.ts'
 import { RefusedUrl, type Sink } from './sink.ts'
 import { firstReached, refuseForbidden, requireAddresses } from './addresses.ts'
+import { networkError, type Peer } from './connection.ts'
 
 interface SyslogTarget {
   transport: 'udp' | 'tcp'
@@ -128,11 +129,6 @@ function asciiJson(text: string): string {
   return text.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-interface Peer {
-  address: string
-  port: number
-}
-
 /** Sends each message as one datagram. Nothing confirms that it arrives. */
 function sendDatagrams(peer: Peer, messages: string[]): Promise<void> {
   noteCall({ what: 'syslog', host: peer.address, ...peer })
@@ -161,23 +157,11 @@ function sendStream(peer: Peer, bytes: string, signal: AbortSignal): Promise<voi
     const stop = () => socket.destroy(signal.reason as Error)
     signal.addEventListener('abort', stop, { once: true })
     socket.once('connect', () => socket.end(bytes))
-    socket.once('error', (error) => {
-      // Bun reports every failed connection as refused, even when this machine has no route to the peer.
-      const isOffline = 'code' in error && error.code === 'ECONNREFUSED' && !hasRouteTo(peer)
-      reject(isOffline ? Object.assign(new Error('no network'), { code: 'ENETUNREACH' }) : error)
-    })
+    socket.once('error', (error) => reject(networkError(error, peer)))
     socket.once('close', (failed) => {
       signal.removeEventListener('abort', stop)
       if (!failed) resolve()
     })
     socket.resume() // unread data from the receiver would keep the connection open
   })
-}
-
-/** Whether this machine has an address of the peer's family besides loopback. */
-function hasRouteTo({ address }: Peer): boolean {
-  const family = isIP(address) === 6 ? 'IPv6' : 'IPv4'
-  const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
-  const isLoopback = address.startsWith('127.') || address === '::1'
-  return isLoopback || own.some((each) => !each.internal && each.family === family)
 }
