@@ -1,7 +1,7 @@
 /** No test file is missing from the suites, and a run ends in time whatever hangs. */
 import { expect, test } from 'bun:test'
 import { root } from './build.ts'
-import { capMs, everydayFilesOf, fileMsMax, filesOf, runMsMax, suites } from './suites.ts'
+import { capMs, coreFilesOf, everydayFilesOf, fileMsMax, filesOf, runMsMax, suites } from './suites.ts'
 
 const files = [
   ...new Bun.Glob('{server,db,web,sdk,scripts,tests}/**/*.test.{ts,tsx}').scanSync({ cwd: root }),
@@ -21,6 +21,30 @@ test('an everyday run leaves out only the heavy benches, which a full run has', 
   expect(of(true).filter((path) => !everyday.has(path))).toEqual(
     ['backup', 'explore', 'full-load', 'neighbours', 'page-change', 'postgres', 'questions'].map(
       (name) => `tests/bench/${name}.test.ts`,
+    ),
+  )
+})
+
+test('core has tidy, short unit tests, the store and a few of api, and nothing of other suites', () => {
+  const core = suites.map((suite) => [
+    suite.name,
+    coreFilesOf(suite, (path) => (path === 'server/system/clock.test.ts' ? 2.1 : 2)),
+  ])
+  const files = Object.fromEntries(core) as { [name: string]: string[] }
+  const filled = Object.keys(files).filter((name) => files[name]!.length > 0)
+  expect(filled).toEqual(['tidy', 'unit', 'store', 'api'])
+  const unit = suites.find(({ name }) => name === 'unit')!
+  expect(filesOf(unit).filter((path) => !files['unit']!.includes(path))).toEqual([
+    'server/system/clock.test.ts',
+  ])
+  expect(files['store']).toEqual(
+    ['audit-chain', 'event-fields', 'opening', 'restore', 'setup', 'sqlite'].map(
+      (name) => `tests/store/${name}.test.ts`,
+    ),
+  )
+  expect(files['api']).toEqual(
+    ['gateway-sessions', 'gateway-traces', 'identity-keys', 'ingest', 'keys'].map(
+      (name) => `tests/api/${name}.test.ts`,
     ),
   )
 })

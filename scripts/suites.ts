@@ -140,6 +140,22 @@ const heavyBenches = [
   'questions',
 ].map((name) => `tests/bench/${name}.test.ts`)
 
+/** `npm test -- core`: what most changes break first, in about a minute. */
+const coreStore = /^tests\/store\/(audit-chain|event-fields|opening|restore|setup|sqlite)\.test/
+const coreApi = /^tests\/api\/(gateway-(sessions|traces)|identity-keys|ingest|keys)\.test/
+
+/** Files of the suite unit that use more processor time are left out of `core`. */
+const coreUnitSecondsMax = 2
+
+/** Files of `core`, given the processor time of each: tidy, short unit tests, the store on SQLite, a few of api. */
+export function coreFilesOf(suite: Suite, cpuSecondsOf: (path: string) => number): string[] {
+  if (suite.engine !== 'sqlite') return []
+  if (suite.name === 'tidy') return filesOf(suite)
+  if (suite.name === 'unit') return filesOf(suite).filter((path) => cpuSecondsOf(path) <= coreUnitSecondsMax)
+  if (suite.name === 'store') return filesOf(suite).filter((path) => coreStore.test(path))
+  return suite.name === 'api' ? filesOf(suite).filter((path) => coreApi.test(path)) : []
+}
+
 /** Those of a run that names no suites. `--full` has the heavy benches too. */
 export function everydayFilesOf(suite: Suite, { isFull }: { isFull: boolean }): string[] {
   return filesOf(suite).filter(

@@ -8,6 +8,7 @@ import {
   countExpects,
   countRun,
   notInstalledLine,
+  processorLine,
   secondAttemptsLine,
   suiteTable,
   testTimes,
@@ -33,6 +34,18 @@ test('a bad exit code after only passing tests still counts as one failure', () 
 test('a successful run without tests is a failure', () => {
   expect(countRun({ junit: null, code: 0 }).failed).toBe(1)
   expect(countRun({ junit: junit('tests="0" failures="0" skipped="0"'), code: 0 }).failed).toBe(1)
+})
+
+test('processor time stands beside the floor of the same run', () => {
+  const file = (cpuSeconds: number) => {
+    const counts = { passed: 1, failed: 0, skipped: 0 }
+    return { path: 'a', suite: 'unit', counts, expects: 0, seconds: 9, cpuSeconds, tests: [] }
+  }
+  const files = [file(700), file(50)]
+  expect(processorLine(files, 0.5)).toBe(
+    'processor time of all files: 750 s, 1,500 times the floor of this run (0.50 s for a fixed piece of work)',
+  )
+  expect(processorLine(files, null)).toBe('processor time of all files: 750 s')
 })
 
 test('the last line names skipped tests only if there are any', () => {

@@ -128,6 +128,18 @@ export function suiteTable(results: FileResult[]): string {
     .join('\n')
 }
 
+/**
+ * The processor time of all files, in seconds and as a multiple of a fixed piece of work in the same run: the number of
+ * seconds depends on the machine, the multiple hardly. Nothing fails by either.
+ */
+export function processorLine(results: FileResult[], floorSeconds: number | null): string {
+  const seconds = results.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0)
+  const text = `processor time of all files: ${seconds.toFixed(0)} s`
+  if (floorSeconds === null || floorSeconds === 0) return text
+  const multiple = Math.round(seconds / floorSeconds).toLocaleString('en-US')
+  return `${text}, ${multiple} times the floor of this run (${floorSeconds.toFixed(2)} s for a fixed piece of work)`
+}
+
 const slowestShown = 25
 
 /** The slowest files with their processor time, and the slowest tests. */

@@ -7,19 +7,30 @@ import { root, workerEntries } from './build.ts'
 import { changedFiles, distances, readGraph } from './changed.ts'
 import { describeCheck, runChecks } from './checks.ts'
 import { command } from './command.ts'
+import { measureFloor } from './processor-floor.ts'
 import {
   addCounts,
   closingLine,
   type Counts,
   type FileResult,
   notInstalledLine,
+  processorLine,
   secondAttemptsLine,
   slowestLines,
   suiteTable,
   totalOf,
 } from './summary.ts'
 import { shortProcess } from '../tests/support/process.ts'
-import { capMs, everydayFilesOf, filesOf, kindOf, sharingOf, type Suite, suites } from './suites.ts'
+import {
+  capMs,
+  coreFilesOf,
+  everydayFilesOf,
+  filesOf,
+  kindOf,
+  sharingOf,
+  type Suite,
+  suites,
+} from './suites.ts'
 import { type Group, groupFiles, resultsOf } from './test-groups.ts'
 import { type Capacity, idleCores, type Job, runPool } from './test-pool.ts'
 import { memoryFolder, type Need, type Prepared, prepare, readNeeds } from './test-needs.ts'
@@ -27,6 +38,7 @@ import { nearestWithin, readTimings, timingOf, writeTimings } from './test-timin
 
 const usage = `npm test [-- [suite …] [option …]]
 suites: ${suites.map(({ name }) => name).join(', ')}
+core       alone, for about a minute: tidy, short unit tests, the store on SQLite, a few of api
 --changed  only the test files nearest to what differs from main, for about a minute
 --engine sqlite    without the tests that need PostgreSQL
 --engine postgres  only those, with all of their files
@@ -63,15 +75,27 @@ function say(text: string): void {
   process.stdout.write(`${text}\n`)
 }
 
+/** Which files of the suites run. */
+type Choice = 'named' | 'everyday' | 'core'
+
 function jobsOf(
   chosen: Suite[],
-  { everyday, isFull, changedOnly }: { everyday: boolean; isFull: boolean; changedOnly: boolean },
+  { choice, isFull, changedOnly }: { choice: Choice; isFull: boolean; changedOnly: boolean },
 ): FileJob[] {
   const timings = readTimings()
+  const cpuSecondsOf = (path: string): number => {
+    const { seconds, load } = timingOf(timings, path)
+    return seconds * load
+  }
+  const choose: Record<Choice, (suite: Suite) => string[]> = {
+    named: filesOf,
+    everyday: (suite) => everydayFilesOf(suite, { isFull }),
+    core: (suite) => coreFilesOf(suite, cpuSecondsOf),
+  }
   const graph = readGraph()
   const needsOf = readNeeds(new Map(graph))
   const jobs = chosen.flatMap((suite) =>
-    (everyday ? everydayFilesOf(suite, { isFull }) : filesOf(suite)).map((file) => {
+    choose[choice](suite).map((file) => {
       const path = suite.engine === 'sqlite' ? file : `${file} on PostgreSQL`
       const timing = timingOf(timings, path in timings ? path : file)
       return { path, file, suite, needed: needsOf(suite, file), ...timing }
@@ -216,22 +240,27 @@ async function main(args: string[]): Promise<{ total: Counts; notes: string[] }>
   const at = args.indexOf('--engine')
   const engine = at < 0 ? null : args[at + 1]
   const names = args.filter((arg, index) => !options.includes(arg) && (at < 0 || index !== at + 1))
-  const isUnknown = names.some((name) => !suites.some((suite) => suite.name === name))
+  const isCore = names.length === 1 && names[0] === 'core' && engine !== 'postgres'
+  const isUnknown = !isCore && names.some((name) => !suites.some((suite) => suite.name === name))
   if (isUnknown || (engine !== null && engine !== 'sqlite' && engine !== 'postgres'))
     return { total: oneFailed, notes: [usage] }
   rmSync(junitDir, { recursive: true, force: true })
   mkdirSync(junitDir, { recursive: true })
   const records = args.includes('--record')
   const isNamed = (suite: Suite) =>
-    names.length === 0 || names.includes(suite.name) || (engine !== null && names.includes(kindOf(suite)))
+    isCore ||
+    names.length === 0 ||
+    names.includes(suite.name) ||
+    (engine !== null && names.includes(kindOf(suite)))
   const chosen = suites.filter((suite) => isNamed(suite) && (engine ?? suite.engine) === suite.engine)
-  const everyday = names.length === 0 && engine !== 'postgres'
+  let choice: Choice = isCore ? 'core' : 'named'
+  if (names.length === 0 && engine !== 'postgres') choice = 'everyday'
   const isFull = args.includes('--full')
   // The checks, the build and what is installed end beside the first tests.
   const checking = checked()
   const bundling = bundleThreads()
-  const jobs = jobsOf(chosen, { everyday, isFull, changedOnly: args.includes('--changed') }).filter(
-    ({ needed }) => engine !== 'sqlite' || !needed.includes('postgres'),
+  const jobs = jobsOf(chosen, { choice, isFull, changedOnly: args.includes('--changed') }).filter(
+    ({ needed }) => !(isCore || engine === 'sqlite') || !needed.includes('postgres'),
   )
   const runnerArgs = await bundling
   const folder = isFull ? null : memoryFolder()
@@ -241,6 +270,7 @@ async function main(args: string[]): Promise<{ total: Counts; notes: string[] }>
     const sharing = sharingOf(suite, file)
     return sharing === null ? null : { ...sharing, key: [sharing.key, ...needed].join(' ') }
   })
+  const floor = measureFloor() // beside the tests, on cores as busy as theirs
   const { results, secondAttempts } = await runAll(
     groups,
     records ? uncrowded : capacity,
@@ -252,6 +282,7 @@ async function main(args: string[]): Promise<{ total: Counts; notes: string[] }>
   const failed = results.filter((result) => result.counts.failed > 0).map(({ path }) => `failed: ${path}`)
   const notes = [
     suiteTable(results),
+    processorLine(results, await floor),
     ...(args.includes('--timings') || records ? slowestLines(results) : []),
     ...failed,
     notInstalledLine(results),

@@ -259,10 +259,10 @@ test('a trim that is not on the chain, or is at its newest entry, is rejected', 
   const audit = auditEntry({ orgId, actor: 'system' }, { action: 'audit.trimmed', target: orgId }, startMs)
   const heads = (await store.audit.heads())[orgId]!
   const signed = { orgId, at: '', key: '', signature: '' }
-  for (const point of [heads, { count: 2, hash: heads.hash }])
-    await expect(store.audit.trim({ trim: { ...signed, ...point }, audit })).rejects.toThrow(
-      'cannot begin after',
-    )
+  for (const point of [heads, { count: 2, hash: heads.hash }]) {
+    const trimming = store.audit.trim({ trim: { ...signed, ...point }, audit })
+    expect(await trimming.catch(String)).toContain('cannot begin after')
+  }
   expect((await store.audit.heads())[orgId]).toEqual(heads)
 })
 

@@ -12,6 +12,19 @@ export interface Hostility {
   scale: number
 }
 
+/** That ask for pages of sessions, before `scale`. */
+const sessionConnections = 6
+
+function scaled(connections: number, scale: number): number {
+  return Math.max(1, Math.round(connections * scale))
+}
+
+/** Pages of sessions that one of its connections got, by the responses to all of its requests. */
+export function sessionPagesEach(responses: string, scale: number): number {
+  const counts = JSON.parse(responses) as Counts
+  return (counts['sessions']?.['200'] ?? 0) / scaled(sessionConnections, scale)
+}
+
 const part = Buffer.alloc(6_900_000, ' ')
 const since = '1970-01-02T00:00:00Z'
 const nothing = `since=${since}&q=nothing%20says%20this`
@@ -22,7 +35,7 @@ type Counts = { [what: string]: { [status: string]: number } }
 function repeater({ seconds, scale }: Hostility) {
   const endMs = performance.now() + seconds * 1_000
   const counts: Counts = {}
-  const many = (number: number) => Math.max(1, Math.round(number * scale))
+  const many = (number: number) => scaled(number, scale)
   const count = (what: string, status: number | string) => {
     const of = (counts[what] ??= {})
     of[status] = (of[status] ?? 0) + 1
@@ -74,7 +87,7 @@ async function hostile(all: Hostility): Promise<Counts> {
   const streamHead = (n: number) => ['GET /api/live HTTP/1.1', `cookie: ${cookies[n % cookies.length]}`]
   const unread = { reads: false }
   await Promise.all([
-    ...loop('sessions', 6, get('/v1/sessions?limit=200')),
+    ...loop('sessions', sessionConnections, get('/v1/sessions?limit=200')),
     ...loop('one session', 2, get('/v1/sessions/long-7')),
     ...loop('searches', 4, get(`/v1/traces?${nothing}`)),
     ...loop('metrics', 2, get('/v1/metrics?since=1970-01-02')),

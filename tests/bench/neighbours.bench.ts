@@ -5,7 +5,7 @@ import { cli, startAppliance, type Appliance } from '../support/binary.ts'
 import { quantile } from '../support/load.ts'
 import { run } from '../support/process.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
-import type { Hostility } from './hostile-neighbour.ts'
+import { sessionPagesEach, type Hostility } from './hostile-neighbour.ts'
 import { machine, recordTable, table, watchMemory, watchStolen, type Memory } from './report.ts'
 
 export interface NeighboursBench {
@@ -18,6 +18,8 @@ export interface NeighboursBench {
   /** Timer delay in an idle process: the delay that the machine adds to every measurement. */
   timer: { p50Ms: number; p99Ms: number }
   hostile: string // the responses to its requests
+  /** Pages per second that one client of each organization got meanwhile. */
+  perSecond: { good: number; hostile: number }
   stolenPercent: number | null
   load: number // of the machine, at the end
 }
@@ -72,10 +74,15 @@ export async function neighboursBench(
       delivered(server, receiver, good.secrets[0]!, seconds - 1),
     ])
     const hostile = await child.line((line) => (line.startsWith('{') ? line : null), 60_000)
+    const perSecond = {
+      good: beside.many / (seconds - 1),
+      hostile: sessionPagesEach(hostile, scale) / hostility.seconds,
+    }
     const late = await idle.line((line) => (line.startsWith('{') ? line : null), 20_000)
     return {
       ...{ events, seconds, pages: { quiet, beside }, ingest, deliveries, timer: JSON.parse(late) as Times },
-      ...{ memory: memory.end(), hostile, stolenPercent: stolen.end(), load: loadavg()[0] ?? 0 },
+      ...{ memory: memory.end(), hostile, perSecond, stolenPercent: stolen.end() },
+      load: loadavg()[0] ?? 0,
     }
   } finally {
     await server.stop()
@@ -211,7 +218,7 @@ async function delivered(
     madeAt.push(Date.now())
     await (await fetch(`${server.url}/v1/webhooks/test`, { method: 'POST', headers, body })).arrayBuffer()
   }
-  const waitUntilMs = Date.now() + 10_000
+  const waitUntilMs = Date.now() + 60_000
   const arrivals = () =>
     new Map(receiver.received('/ok/').map(({ path, atMs }) => [Number(path.slice(4)), atMs]))
   while (arrivals().size < madeAt.length && Date.now() < waitUntilMs) await Bun.sleep(100)
@@ -221,7 +228,8 @@ async function delivered(
 }
 
 export function neighboursTable(found: NeighboursBench): string {
-  const { events, seconds, pages, ingest, deliveries, memory, timer, hostile, stolenPercent, load } = found
+  const { events, seconds, pages, ingest, deliveries, memory, timer, hostile } = found
+  const { perSecond, stolenPercent, load } = found
   const ms = (n: number) => Math.round(n * 10) / 10
   const timesText = ({ many, p50Ms, p99Ms, longestMs, failed }: Times) =>
     `${ms(p50Ms)}, ${ms(p99Ms)}, ${ms(longestMs)} (${many} pages, ${failed} failed)`
@@ -232,6 +240,10 @@ ${table(
   [
     ['its pages before: p50, p99, longest, ms', timesText(pages.quiet)],
     ['its pages beside the hostile one', timesText(pages.beside)],
+    [
+      'pages per second of a client of each: good, hostile',
+      `${ms(perSecond.good)}, ${ms(perSecond.hostile)}`,
+    ],
     [
       'a timer of an idle process meanwhile fires late by: p50, p99, ms',
       `${ms(timer.p50Ms)}, ${ms(timer.p99Ms)}`,

@@ -3,18 +3,32 @@ import { expect, test } from 'bun:test'
 import { isFull } from '../support/runs.ts'
 import { neighboursBench, neighboursTable } from './neighbours.bench.ts'
 
+const hostileActs = [
+  'CSV counts',
+  'deliveries',
+  'dripping bodies',
+  'exports',
+  'histograms',
+  'metrics',
+  'one session',
+  'searches',
+  'sessions',
+  'stalled bodies',
+  'streams',
+  'unread pages',
+]
+
 test('seconds beside a hostile organization of thousands of events', async () => {
   const found = await (isFull ? neighboursBench(30_000, 3, 0.3) : neighboursBench(9_000, 3, 0.3))
   const text = neighboursTable(found)
   console.log(text)
-  const { pages, ingest, deliveries, memory, hostile } = found
+  const { pages, ingest, deliveries, memory, hostile, perSecond } = found
   expect([pages.beside.failed, ingest.refused, text]).toEqual([0, 0, text])
   expect([deliveries.arrived, text]).toEqual([deliveries.made, text])
-  // Idle machine: pages p99 below 50 ms, deliveries within 5 s, below 500 MiB. The test machine does other work.
-  expect([pages.beside.p50Ms < 1_000, text]).toEqual([true, text])
-  expect([deliveries.longestMs < 20_000, text]).toEqual([true, text])
+  // Idle machine: pages p99 below 50 ms, deliveries within 5 s, below 500 MiB. Times are printed, not compared: a busy
+  // machine slows both organizations, but a client of the quiet one never gets fewer pages than one of the hostile.
+  expect([perSecond.good >= perSecond.hostile, text]).toEqual([true, text])
   expect([memory.mostMiB < 550, text]).toEqual([true, text])
-  // The hostile load was real.
-  const got = JSON.parse(hostile) as { [what: string]: { [status: string]: number } }
-  expect([got['stalled bodies']?.['503'], text]).toEqual([expect.any(Number), text])
-}, 120_000)
+  // The hostile load was real: each of its acts was answered, refused, held or cut.
+  expect(Object.keys(JSON.parse(hostile) as object).toSorted()).toEqual(hostileActs)
+}, 240_000)

@@ -86,7 +86,7 @@ test('a folder with other files is left unchanged', async () => {
   mkdirSync(dir.join('photos'))
   writeFileSync(dir.join('photos', 'one.jpg'), 'dear')
   const options = { ...wanted, out: dir.join('photos'), keyFile: null, say: () => {} }
-  await expect(release(options)).rejects.toThrow('not empty and holds no release')
+  expect(await release(options).catch(String)).toContain('not empty and holds no release')
   expect(readFileSync(dir.join('photos', 'one.jpg'), 'utf8')).toBe('dear')
 })
 

@@ -94,6 +94,7 @@ test.each([
   ['random', 'db/a.ts', 'const a = randomBytes(8)', 'db/a.test.ts'],
   ['console', 'web/a.ts', 'console.log(1)', 'server/cli/a.ts'],
   ['stored-json', 'server/a.ts', 'const a = JSON.parse(stored.json)', 'db/a.ts'],
+  ['awaited-by-expect', 'server/a.test.ts', 'await expect(a()).rejects.toThrow(b)', 'server/a.ts'],
 ])('%s in %s', (rule, path, text, allowed) => {
   expect(rulesOf(bannedCode(source(path, text)))).toEqual([rule])
   expect(bannedCode(source(allowed, text))).toEqual([])

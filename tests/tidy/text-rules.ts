@@ -104,6 +104,13 @@ const bans: Ban[] = [
     message: 'every test runs',
   },
   {
+    rule: 'awaited-by-expect',
+    pattern: /\)\s*\.(rejects|resolves)\s*\./,
+    message:
+      'the runner then drives the event loop itself and may hang: await the promise, compare what it gave',
+    where: isTest,
+  },
+  {
     rule: 'class',
     pattern: /\bclass \w+(<[^>]*>)?\s+(?!extends \w*Error\b)/,
     message: 'functions and plain data do here; classes only for errors',

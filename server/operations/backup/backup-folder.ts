@@ -1,9 +1,10 @@
 /** The folder of backups: its settings, the names and facts of each backup, and the rotation of scheduled ones. */
-import { lstatSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { databaseFiles } from '../../../db/open.ts'
 import { syncFolder, writeWhole } from '../../../db/rules/durable-files.ts'
+import { readTextFile } from '../../../db/rules/regular-files.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
 import { isoTime } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
@@ -88,10 +89,10 @@ export function removeLeftovers(dir: string, owner: BackupOwner = anyOwner): voi
   }
 }
 
-/** Null for a folder of an earlier release. */
+/** Null for a folder of an earlier release, or when `made-by` is not a regular file. */
 function readWorker(path: string): string | null {
   try {
-    return readFileSync(join(path, workerFile), 'utf8').trim()
+    return readTextFile(join(path, workerFile)).trim()
   } catch {
     return null
   }
@@ -265,9 +266,10 @@ function lastRunName({ isPrivate, applianceId }: BackupOwner): string {
   return isPrivate ? 'last-run.json' : `last-run-${applianceId ?? 'none'}.json`
 }
 
+/** Null also for a named pipe: others write to a shared folder, and opening a pipe would stop the whole server. */
 function readJson<T>(path: string): T | null {
   try {
-    return JSON.parse(readFileSync(path, 'utf8')) as T
+    return JSON.parse(readTextFile(path)) as T
   } catch {
     return null
   }

@@ -6,7 +6,8 @@
  * truncated undetected. The clear text is a JSON line with small files, then the database.
  */
 import { createCipheriv, createDecipheriv, createHash, scrypt } from 'node:crypto'
-import { open, type FileHandle } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
+import { openRegularFile } from '../../../db/rules/regular-files.ts'
 import { AppError } from '../../errors.ts'
 import { newToken } from '../../ids.ts'
 import { canonicalPassphrase } from '../../text/secret-text.ts'
@@ -17,7 +18,7 @@ const syncEveryBytes = 32 * 1024 * 1024 // flushing gigabytes at once would dela
 
 /** The bytes of a file from `start` to `end`, or to its end. */
 export async function* piecesOf(path: string, end: number, start = 0): AsyncGenerator<Buffer> {
-  const file = await open(path, 'r')
+  const file = await openRegularFile(path, { follows: true })
   try {
     for (let at = start; at < end;) {
       const buffer = Buffer.allocUnsafe(Math.min(pieceBytes, end - at))

@@ -1,7 +1,8 @@
 /** Settings → Backups, for operators: list, create, verify, download and delete. */
-import { open, type FileHandle } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { Elysia } from 'elysia'
+import { openRegularFile } from '../../../db/rules/regular-files.ts'
 import { requireOperator } from '../../identity/permissions.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import { json, streamText } from '../../http/response.ts'
@@ -64,7 +65,7 @@ export function backupRoutes({ backups, signIns }: BackupRouteServices) {
     .get('/api/backups/:name/file', async ({ request, params }) => {
       const path = await backups.handOut(params.name, await operator(request))
       contextOf(request).keepOpen() // a slow client may take long
-      const file = await open(path)
+      const file = await openRegularFile(path, { follows: false })
       const { size } = await file.stat()
       const ended = () => void file.close()
       const body = streamText({ parts: partsOf(file), stallMs: limits.exportStallMs, ended })
