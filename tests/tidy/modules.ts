@@ -110,8 +110,8 @@ const modules: Record<string, string[]> = {
   ],
   'server/cli': ['run.ts'],
   'server/dashboard': [
-    ...['changes.ts', 'claims.ts'],
-    ...['counts.ts', 'details.ts', 'period-counts.ts', 'period.ts', 'saved-view-routes.ts', 'shapes.ts'],
+    ...['changes.ts', 'claims.ts', 'counts.ts', 'details.ts', 'headlines.ts', 'period-counts.ts'],
+    ...['period.ts', 'saved-view-routes.ts', 'shapes.ts', 'unit-types.ts', 'unit.ts'],
   ],
   'server/demo': ['event.ts', 'post.ts', 'push.ts', 'traffic.ts'],
   'server/docs': ['openapi.ts', 'page-frame.ts'],
