@@ -140,7 +140,8 @@ export interface OpenDoors {
   complete: boolean // they are all of the last week
 }
 
-const weekMs = 7 * 24 * 3_600_000
+const hourMs = 3_600_000
+const weekMs = 7 * 24 * hourMs
 const eventsMax = 50_000
 const rowsMax = 200
 
@@ -149,9 +150,10 @@ async function openDoors(
   orgId: string,
   nowMs: number,
 ): Promise<OpenDoors> {
+  const sinceMs = Math.floor(nowMs / hourMs) * hourMs - weekMs
   const [{ groups, events, complete }, keys] = await Promise.all([
     store.events.top({
-      ...{ orgId, eventsMax, budgetMs: limits.topMsMax, filter: { sinceMs: nowMs - weekMs } },
+      ...{ orgId, eventsMax, budgetMs: limits.topMsMax, filter: { sinceMs } },
       groups: [{ by: ['door', 'key', 'observedBy'], max: rowsMax }],
     }),
     store.keys.list({ orgId, kind: 'ingest' }),

@@ -243,8 +243,11 @@ function stepsOf(period: Period): Period {
   if (days <= 8) return period
   const zone = days <= 42 ? period.zone : 'UTC'
   const step = steps[period.step].hours > steps.day.hours ? period.step : 'day'
-  const { edges, onTheHour } = edgesOf(period.sinceMs, period.untilMs, step, zone)
-  return { ...period, zone, step, edges, onTheHour, sinceMs: edges[0] ?? period.sinceMs }
+  const { sinceMs, untilMs } = period
+  const whole = edgesOf(sinceMs, untilMs, step, zone)
+  // The first step is cut, as on the page, so that both count the same range.
+  const edges = [sinceMs, ...whole.edges.filter((edge) => edge > sinceMs)]
+  return { ...period, zone, step, edges, onTheHour: whole.onTheHour }
 }
 
 /** All tools together, over the whole period and per step. */
