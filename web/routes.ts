@@ -7,7 +7,7 @@ export interface PageRoute {
   group: 'Start' | 'Agents' | 'Site' | 'Record' | 'Deliver' | 'Own'
   key: string // shortcut: g, then this key
   load: () => Promise<PageCode>
-  counted?: string // event type whose count is shown beside the page in the navigation
+  counted?: string // event type whose count is shown beside the page in the navigation, or `unit`: requests or visits
   counts?: true // the page counts a range and shares its totals with the navigation (query/use-query.ts)
 }
 
@@ -30,7 +30,7 @@ const counting = (counted: string | null, ...of: Page): PageRoute => ({
 
 export const routes: PageRoute[] = [
   page('/overview', 'Overview', 'Start', 'o', () => import('./pages/overview/page.tsx')),
-  counting('agent.detected', '/detect', 'Detect', 'Agents', 'd', () => import('./pages/detect/page.tsx')),
+  counting('unit', '/detect', 'Detect', 'Agents', 'd', () => import('./pages/detect/page.tsx')),
   counting('auth.identity_presented', '/auth', 'Auth', 'Agents', 'a', () => import('./pages/auth/page.tsx')),
   counting('authz.evaluated', '/authz', 'Authz', 'Agents', 'z', () => import('./pages/authz/page.tsx')),
   counting('tool.executed', '/tools', 'WebMCP Tools', 'Site', 't', () => import('./pages/tools/page.tsx')),

@@ -7,4 +7,3 @@ export const dayMs = 24 * hourMs
 export const weekMs = 7 * dayMs
 
 export const mebibyte = 1_024 ** 2
-export const gibibyte = 1_024 ** 3

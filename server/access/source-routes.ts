@@ -12,7 +12,7 @@ import type { SignIns } from '../identity/sign-in/sign-ins.ts'
 import type { WatchedLog } from './claims.ts'
 import type { AccessReceiver } from './receiver.ts'
 import type { SyslogListener, SyslogReport } from './syslog.ts'
-import { weekMs } from '../../db/rules/units.ts'
+import { hourMs, weekMs } from '../../db/rules/units.ts'
 
 export interface SourceRoutesServices {
   store: Pick<Store, 'accessLogs' | 'orgs' | 'events' | 'keys'>
@@ -149,9 +149,10 @@ async function openDoors(
   orgId: string,
   nowMs: number,
 ): Promise<OpenDoors> {
+  const sinceMs = Math.floor(nowMs / hourMs) * hourMs - weekMs
   const [{ groups, events, complete }, keys] = await Promise.all([
     store.events.top({
-      ...{ orgId, eventsMax, budgetMs: limits.topMsMax, filter: { sinceMs: nowMs - weekMs } },
+      ...{ orgId, eventsMax, budgetMs: limits.topMsMax, filter: { sinceMs } },
       groups: [{ by: ['door', 'key', 'observedBy'], max: rowsMax }],
     }),
     store.keys.list({ orgId, kind: 'ingest' }),

@@ -5,6 +5,7 @@ import { StoreError } from '../../db/contract/errors.ts'
 import { invalidQuery, parseQueryTime, type Query } from '../http/request.ts'
 import { limits } from '../limits.ts'
 import { stepAt } from './period.ts'
+import { unitTypes } from './unit-types.ts'
 import { vouchedJudges } from '../../db/contract/provenance.ts'
 import type { AgentNames, BreakdownQuery, EventFilter, Store } from '../../db/contract/store.ts'
 import type { Change, ChangeKind, Changes } from './shapes.ts'
@@ -53,12 +54,13 @@ interface Counts {
 /** What is counted by value: events of these types by this field. */
 const sources = {
   operators: { by: 'vendor' },
-  requests: { by: 'vendor', types: ['agent.requested'] },
+  requests: { by: 'vendor', types: [unitTypes.requests] },
+  visits: { by: 'vendor', types: [unitTypes.visits] },
   tools: { by: 'tool', types: ['tool.executed'] },
   rules: { by: 'ruleId', types: ['authz.evaluated'] },
 } as const satisfies Record<string, Pick<BreakdownQuery, 'by' | 'types'>>
 
-/** The counts that a kind of change shows; '' has all outcomes. */
+/** The counts that a kind of change shows; '' has all outcomes. New operators are counted in their unit. */
 const shownOf: { [kind in ChangeKind]?: { source: keyof typeof sources; outcome: string } } = {
   refusedOperator: { source: 'requests', outcome: 'blocked' },
   refusingRule: { source: 'rules', outcome: 'blocked' },
@@ -67,6 +69,11 @@ const shownOf: { [kind in ChangeKind]?: { source: keyof typeof sources; outcome:
   operator: { source: 'operators', outcome: '' },
   tool: { source: 'tools', outcome: '' },
 }
+
+const unitSources = { requests: 'requests', visits: 'visits', events: 'operators' } as const
+
+const sourceOf = ({ kind, unit }: Change): keyof typeof sources | null =>
+  unit === null ? (shownOf[kind]?.source ?? null) : unitSources[unit]
 
 /** Counts all values before and since, then those of the changes by step: a month has far more values than changes. */
 export async function changesSince(
@@ -85,10 +92,13 @@ export async function changesSince(
   // One after another, so that one reader answers them, with the sums that it has cached.
   const sums = async () => ({
     isCompared: await hasEvents(events, orgId, { comparedMs, sinceMs }),
-    ...{ operators: await counted('operators'), requests: await counted('requests') },
-    ...{ tools: await counted('tools'), rules: await counted('rules') },
+    operators: await counted('operators'),
+    requests: await counted('requests'),
+    visits: await counted('visits'),
+    tools: await counted('tools'),
+    rules: await counted('rules'),
   })
-  const [impostors, { isCompared, operators, requests, tools, rules }] = await Promise.all([
+  const [impostors, { isCompared, operators, requests, visits, tools, rules }] = await Promise.all([
     impostorsSince(events, { orgId, sinceMs, comparedMs, edges }),
     sums(),
   ])
@@ -98,7 +108,7 @@ export async function changesSince(
     refusingRule: begun('refusingRule', rules, 'blocked'),
     failingTool: failing('failingTool', tools),
     failingOperator: failing('failingOperator', requests),
-    operator: fresh('operator', operators),
+    operator: inUnits(fresh('operator', operators), { requests, visits }),
     tool: fresh('tool', tools),
   }
   const more = changeKinds.flatMap((kind) => {
@@ -190,7 +200,7 @@ async function withSteps(
   changes: Change[],
 ): Promise<Change[]> {
   const range = { orgId, sinceMs: edges[0]!, untilMs: edges.at(-1)!, stepMs: null, edges: edges.slice(0, -1) }
-  const bySource = Map.groupBy(changes, ({ kind }) => shownOf[kind]?.source ?? null)
+  const bySource = Map.groupBy(changes, sourceOf)
   const drawn = await Promise.all(
     Array.from(bySource, async ([source, some]) => {
       if (source === null) return [] // they have them already
@@ -297,7 +307,7 @@ function createTally(sinceMs: number, edges: number[]): (rows: Row[]) => ByValue
 const none: Counts = { count: 0, before: 0, steps: [] }
 
 const change = (kind: ChangeKind, name: string, counts: Counts, more: Partial<Change> = {}): Change => ({
-  ...{ kind, name, claims: null, of: null },
+  ...{ kind, name, claims: null, of: null, unit: null },
   ...{ count: counts.count, before: counts.before, steps: counts.steps },
   ...more,
 })
@@ -312,6 +322,19 @@ function fresh(kind: ChangeKind, values: ByValue): Change[] {
     return name !== '' && all.count > 0 && all.before === 0 ? [change(kind, name, all)] : []
   })
   return mostFirst(found)
+}
+
+/** Counts new operators in requests, else in visits, because a request and its own detection are never added. */
+function inUnits(changes: Change[], counts: { requests: ByValue; visits: ByValue }): Change[] {
+  const units = ['requests', 'visits'] as const
+  const counted = changes.map((fresh): Change => {
+    for (const unit of units) {
+      const all = counts[unit].get(fresh.name)?.get('')
+      if (all !== undefined && all.count > 0) return { ...fresh, unit, count: all.count }
+    }
+    return { ...fresh, unit: 'events' }
+  })
+  return mostFirst(counted)
 }
 
 /** Known values whose first events with this outcome are new. */

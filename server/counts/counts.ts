@@ -8,8 +8,11 @@ import {
   typeCounts,
   type FieldBreakdownQuery,
   type Filtered,
+  type TypeCounts,
 } from './period-counts.ts'
 import { hourlyFilter, periodView, stepAt, stepCount, type CountScope, type Period } from './period.ts'
+import { headlineCounts } from './headlines.ts'
+import { rangeUnit } from './unit.ts'
 import { judgedSince } from '../evidence/judged-since.ts'
 import { isoTime } from '../clock.ts'
 import { edgesOf, steps } from '../text/time-zone.ts'
@@ -26,25 +29,31 @@ import type {
   DetectRequests,
   JudgementCount,
   Totals,
+  Unit,
   Unjudged,
   WeekCounts,
 } from './shapes.ts'
 import { dayMs } from '../../db/rules/units.ts'
 
 /** The counts of a page and its breakdowns, from hourly counts, or under filters from the events. */
-async function counted<K extends string>(scope: CountScope, queries: { [name in K]: FieldBreakdownQuery }) {
+async function counted<K extends string>(
+  scope: CountScope,
+  queries: { [name in K]: FieldBreakdownQuery },
+  decidedUnit?: Unit,
+) {
   const { store, orgId, period, rowsMax } = scope
   const names = Object.keys(queries) as K[]
   const all = names.map((name): FieldBreakdownQuery => ({
     ...(rowsMax !== undefined && { rowsMax }),
     ...queries[name],
   }))
-  const [sites, { counts, breakdowns, ...limits }] = await Promise.all([
+  const [sites, unit, { counts, breakdowns, ...limits }] = await Promise.all([
     store.sites.list(orgId),
+    decidedUnit ?? rangeUnit(store.events, orgId, period),
     fromHours(scope, all) ?? filteredCounts(store.events, orgId, period, period.filter!, all),
   ])
   return {
-    shared: { period: { ...periodView(period, sites), ...limits }, totals: totalsOf(counts) },
+    shared: { period: { ...periodView(period, sites), ...limits }, totals: totalsOf(counts), unit },
     counts,
     countsOf: (type: string) => counts.types.get(type) ?? emptyCounts(period),
     found: Object.fromEntries(names.map((name, index) => [name, breakdowns[index]])) as {
@@ -67,13 +76,15 @@ function fromHours(
 }
 
 /** Events by type, as GET /v1/metrics counts them, for pages without counts of their own. */
-export async function periodTotals({ store, orgId, period }: CountScope): Promise<Totals> {
+export async function periodTotals(scope: CountScope): Promise<Totals> {
+  const { store, orgId, period } = scope
   const { sinceMs, untilMs, siteIds } = period
-  const [sites, { byType }] = await Promise.all([
+  const [sites, unit, { byType }] = await Promise.all([
     store.sites.list(orgId),
+    rangeUnit(store.events, orgId, period),
     store.events.metrics({ orgId, sinceMs, untilMs, ...(siteIds && { siteIds }), rowsMax: 1 }),
   ])
-  return { period: periodView(period, sites), totals: byType }
+  return { period: periodView(period, sites), totals: byType, unit }
 }
 
 export async function detectCounts(scope: CountScope): Promise<DetectCounts> {
@@ -196,22 +207,30 @@ export async function authzCounts(scope: CountScope): Promise<AuthzCounts> {
   return { ...shared, evaluated: countsOf('authz.evaluated'), ...found }
 }
 
+function byType(unit: Unit, counts: TypeCounts): Pick<WeekCounts, 'all' | 'types' | 'headlines'> {
+  const types = Object.fromEntries(counts.types)
+  return { all: counts.all, types, headlines: headlineCounts({ types, unit }) }
+}
+
 /** Overview's week: counts by type, without breakdowns. */
 export async function weekCounts(scope: CountScope): Promise<WeekCounts> {
-  const { shared, counts } = await counted(scope, {})
-  return { ...shared, all: counts.all, types: Object.fromEntries(counts.types) }
+  const { shared, counts, countsOf } = await counted(scope, {})
+  return { ...shared, ...byType(shared.unit, counts), counted: countsOf(shared.unit.type) }
 }
 
 export async function analyticsCounts(scope: CountScope): Promise<AnalyticsCounts> {
-  const { shared, counts, found } = await counted(scope, {
-    classes: { by: 'class' },
-    vendors: { by: 'vendor' },
+  const unit = await rangeUnit(scope.store.events, scope.orgId, scope.period)
+  const types = [unit.type]
+  const queries = {
+    classes: { by: 'class', types },
+    vendors: { by: 'vendor', types },
     tools: { by: 'tool', types: ['tool.executed'] },
-    pages: { by: 'page' },
+    pages: { by: 'page', types },
     protocols: { by: 'protocol', types: ['auth.identity_presented'] },
     rules: { by: 'ruleId', types: ['authz.evaluated'] },
-  })
-  return { ...shared, all: counts.all, types: Object.fromEntries(counts.types), ...found }
+  } satisfies { [name: string]: FieldBreakdownQuery }
+  const { shared, counts, countsOf, found } = await counted(scope, queries, unit)
+  return { ...shared, ...byType(unit, counts), counted: countsOf(unit.type), ...found }
 }
 
 /**
@@ -223,8 +242,11 @@ function stepsOf(period: Period): Period {
   if (days <= 8) return period
   const zone = days <= 42 ? period.zone : 'UTC'
   const step = steps[period.step].hours > steps.day.hours ? period.step : 'day'
-  const { edges, onTheHour } = edgesOf(period.sinceMs, period.untilMs, step, zone)
-  return { ...period, zone, step, edges, onTheHour, sinceMs: edges[0] ?? period.sinceMs }
+  const { sinceMs, untilMs } = period
+  const whole = edgesOf(sinceMs, untilMs, step, zone)
+  // The first step is cut, as on the page, so that both count the same range.
+  const edges = [sinceMs, ...whole.edges.filter((edge) => edge > sinceMs)]
+  return { ...period, zone, step, edges, onTheHour: whole.onTheHour }
 }
 
 /** All tools together, over the whole period and per step. */

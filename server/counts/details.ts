@@ -4,7 +4,9 @@ import { limits } from '../limits.ts'
 import { AppError } from '../errors.ts'
 import type { EventFilter, Store, StoredEvent, Top, TopField } from '../../db/contract/store.ts'
 import type { CountFilter, CountScope } from './period.ts'
-import type { IdentityDetail, Named, VendorDetail, Why } from './shapes.ts'
+import { rangeUnit } from './unit.ts'
+import { unitTypes } from './unit-types.ts'
+import type { IdentityDetail, Named, Unit, VendorDetail, Why } from './shapes.ts'
 
 const newestMax = 1_000
 const namesMax = 20
@@ -39,50 +41,80 @@ function newest(
   })
 }
 
-/** Values with their counts, largest first, for the page's top list. */
-function names({ rows }: Top['groups'][number]): Named[] {
-  return rows
-    .flatMap(({ values: [name], count }) => (name == null ? [] : [{ name, count }]))
-    .slice(0, namesMax)
-}
-
 const timeOf = (ms: number | null): string | null => (ms === null ? null : isoTime(ms))
 
-function vendorsOf({ store, orgId, period: { sinceMs, untilMs, siteIds } }: CountScope) {
+function vendorsOf({ store, orgId, period }: CountScope, types?: string[]) {
+  const { sinceMs, untilMs, siteIds } = period
   return store.events.breakdown({
     ...{ orgId, sinceMs, untilMs, by: 'vendor', stepMs: null },
     ...(siteIds && { siteIds }),
+    ...(types && { types }),
   })
 }
 
 /** Without hours: when not all events are read, the first one is unknown. */
-async function filteredVendors({ store, orgId, period }: CountScope, { filter, also }: CountFilter) {
+async function filteredVendors(
+  { store, orgId, period }: CountScope,
+  { filter, also }: CountFilter,
+  types?: string[],
+) {
   const { sinceMs, untilMs, siteIds } = period
   const { breakdowns } = await store.events.filteredCounts({
     ...{ orgId, also, edges: [sinceMs, untilMs], budgetMs: limits.filteredCountMsMax },
     filter: { ...filter, ...(siteIds && { siteIds }) },
-    breakdowns: [{ by: 'vendor' }],
+    breakdowns: [{ by: 'vendor', ...(types && { types }) }],
   })
   return { rows: (breakdowns[0] ?? []).map((row) => ({ ...row, firstMs: sinceMs })) }
 }
 
 const vendorFields = ['class', 'trust', 'page', 'tool', 'userAgent', 'subject'] as const
+/** What a request or visit has; other events may have it too. */
+const unitFields: readonly string[] = ['class', 'page', 'userAgent']
+const vendorRowsMax = 1_000
+
+/**
+ * Counts the values of a field by type: those of requests or visits in the unit of the range, the others in all events
+ * but the visits that begin with a request.
+ */
+function namesByType(
+  { rows }: Top['groups'][number],
+  field: string,
+  { name, type: unitType }: Unit,
+): Named[] {
+  const counts = new Map<string, number>()
+  for (const { values, count } of rows) {
+    const [type = null, value = null] = values
+    const isCounted = unitFields.includes(field)
+      ? type === unitType
+      : name === 'visits' || type !== unitTypes.visits
+    if (value !== null && isCounted) counts.set(value, (counts.get(value) ?? 0) + count)
+  }
+  return mostFrequent(counts)
+}
 
 export async function vendorDetail(scope: CountScope, vendor: string): Promise<VendorDetail> {
   const groups: Groups = [
     { by: ['sessionId'], max: 0 },
-    ...vendorFields.map((field) => ({ by: [field], max: namesMax + 1 })), // events without the field may be one
+    ...vendorFields.map((field) => ({ by: ['type', field] satisfies TopField[], max: vendorRowsMax })),
   ]
-  const [top, { rows }] = await Promise.all([
+  const { filter } = scope.period
+  const rowsOf = (types?: string[]) =>
+    filter ? filteredVendors(scope, filter, types) : vendorsOf(scope, types)
+  const unit = await rangeUnit(scope.store.events, scope.orgId, scope.period)
+  const [top, all, inUnit] = await Promise.all([
     newest(scope, { vendors: [vendor] }, groups),
-    scope.period.filter ? filteredVendors(scope, scope.period.filter) : vendorsOf(scope),
+    rowsOf(),
+    rowsOf([unit.type]),
   ])
-  const mine = rows.filter((row) => row.value === vendor)
+  const mine = all.rows.filter((row) => row.value === vendor)
   const firstMs = Math.min(...mine.map((row) => row.firstMs))
   const [sessions, ...fields] = top.groups
-  const [classes, trusts, pages, tools, userAgents, subjects] = fields.map(names)
+  const [classes, trusts, pages, tools, userAgents, subjects] = fields.map((group, index) =>
+    namesByType(group, vendorFields[index]!, unit),
+  )
   return {
-    events: mine.reduce((sum, row) => sum + row.count, 0),
+    unit,
+    count: inUnit.rows.reduce((sum, row) => (row.value === vendor ? sum + row.count : sum), 0),
     firstAt: top.complete || mine.length === 0 ? timeOf(top.oldestMs) : isoTime(firstMs),
     firstIsHour: !top.complete,
     lastAt: timeOf(top.newestMs),

@@ -1,4 +1,4 @@
-/** Ranges end with the current hour, have whole steps, and are compared with the previous period. */
+/** Ranges end with the current hour, begin at the same instant everywhere, and are compared with the previous period. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { AppError } from '../errors.ts'
@@ -13,32 +13,31 @@ const read = (search: string, nowMs: number) =>
 const now = Date.parse('2026-11-21T00:31:00Z')
 const iso = (ms: number) => new Date(ms).toISOString().slice(0, 16)
 
-test('the last 24 hours include the current one and are compared with the same hours a day earlier', () => {
+test('the last 24 hours begin with the hour 24 hours ago, and are compared with the 24 hours before', () => {
   const period = read('?range=24h', now)
-  expect([iso(period.sinceMs), iso(period.untilMs)]).toEqual(['2026-11-20T01:00', '2026-11-21T01:00'])
+  expect([iso(period.sinceMs), iso(period.untilMs)]).toEqual(['2026-11-20T00:00', '2026-11-21T01:00'])
   expect([iso(period.before.sinceMs), iso(period.before.untilMs)]).toEqual([
-    '2026-11-19T01:00',
-    '2026-11-20T01:00',
+    '2026-11-19T00:00',
+    '2026-11-20T00:00',
   ])
-  expect([period.step, stepCount(period)]).toEqual(['hour', 24])
+  expect([period.step, stepCount(period)]).toEqual(['hour', 25])
 })
 
-test('every current range has whole UTC steps, the current hour and an equal previous period', () => {
+test('the last days begin at the start of the running hour, so many times 24 hours ago, in every zone', () => {
   fc.assert(
     fc.property(
-      fc.constantFrom('24h', '7d', '30d'),
+      fc.constantFrom('24h', '7d', '30d', '90d'),
+      fc.constantFrom('UTC', 'Europe/Berlin', 'America/St_Johns', 'Asia/Kathmandu'),
       fc.integer({ min: Date.UTC(2020, 0), max: Date.UTC(2100, 0) }),
-      (range, nowMs) => {
-        const period = read(`?range=${range}`, nowMs)
-        const { sinceMs, untilMs, before } = period
-        const stepMs = steps[period.step].hours * hourMs
-        const lengthMs = { '24h': 24, '7d': 168, '30d': 720 }[range]! * hourMs
-        expect(sinceMs % stepMs).toBe(0)
-        expect(untilMs % hourMs).toBe(0)
-        expect(untilMs > nowMs && untilMs - nowMs <= hourMs).toBe(true)
-        expect(stepCount(period)).toBe(lengthMs / stepMs)
-        expect(before.untilMs - before.sinceMs).toBe(untilMs - sinceMs)
-        expect(sinceMs - before.sinceMs).toBe(lengthMs)
+      (range, zone, nowMs) => {
+        const { sinceMs, untilMs, before, edges } = read(`?range=${range}&zone=${zone}`, nowMs)
+        const lengthMs = { '24h': 24, '7d': 168, '30d': 720, '90d': 2_160 }[range]! * hourMs
+        const hour = nowMs - (nowMs % hourMs)
+        expect([sinceMs, untilMs]).toEqual([hour - lengthMs, hour + hourMs])
+        expect(before).toEqual({ sinceMs: sinceMs - lengthMs, untilMs: sinceMs })
+        // Only the first step is cut, and the last one runs.
+        const short = edges.slice(1).map((end, step) => end - edges[step]!)
+        expect(Math.min(...short.slice(1))).toBeGreaterThanOrEqual(short[0]! < short[1]! ? short[0]! : hourMs)
       },
     ),
   )
@@ -131,7 +130,7 @@ test('days in Berlin have 23 and 25 hours at clock changes, from midnight to mid
 test('in a zone with a half-hour offset the steps are UTC hours and `onTheHour` is false', () => {
   const { edges, onTheHour } = read('?range=90d&zone=Asia/Kolkata', now)
   expect(onTheHour).toBe(false)
-  expect(edges.every((ms) => wallOf(ms, 'Asia/Kolkata') % dayMs === 23.5 * hourMs)).toBe(true)
+  expect(edges.slice(1).every((ms) => wallOf(ms, 'Asia/Kolkata') % dayMs === 23.5 * hourMs)).toBe(true)
 })
 
 test('all time starts at the first hour; a period with expired hours has no comparison', () => {
@@ -140,7 +139,7 @@ test('all time starts at the first hour; a period with expired hours has no comp
   const all = readPeriod(query, now, firstMs)
   expect([iso(all.sinceMs), all.step]).toEqual(['2019-05-01T00:00', 'month'])
   expect(all.before.untilMs - all.before.sinceMs).toBe(0)
-  expect(readPeriod(query, now, null).sinceMs).toBe(read('?range=24h', now).sinceMs)
+  expect(readPeriod(query, now, null).sinceMs).toBe(read('?range=24h', now).sinceMs + hourMs)
   const year = read('?range=12m', now)
   expect([iso(year.sinceMs), year.step]).toEqual(['2025-11-17T00:00', 'week'])
   const oldest = iso(now - (countsRetentionDays - 1) * dayMs).slice(0, 10)

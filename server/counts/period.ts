@@ -27,12 +27,12 @@ export const periodParameters: Record<string, ParameterKind> = {
 export interface Period {
   range: RangeName
   zone: string
-  sinceMs: number // inclusive, the start of a step
+  sinceMs: number // inclusive, the start of the first step
   untilMs: number // exclusive; inside the last step while that step is current
   /** The previous period: the same hours, one length earlier. Empty for "all" and where counts expired. */
   before: { sinceMs: number; untilMs: number }
   step: Step
-  edges: number[] // the starts of the steps, and the end of the last
+  edges: number[] // the starts of the steps, and the end of the last; the first may be cut
   onTheHour: boolean // false: days of the zone start inside a UTC hour, so steps are rounded down to it
   nowMs: number
   siteIds?: string[]
@@ -46,13 +46,14 @@ export interface CountScope {
   rowsMax?: number // of each breakdown
 }
 
-const running: { readonly [range: string]: { step: Step; back: [Step, number] } } = {
-  '24h': { step: 'hour', back: ['day', 1] },
-  '7d': { step: 'threeHours', back: ['day', 7] },
-  '30d': { step: 'sixHours', back: ['day', 30] },
-  '90d': { step: 'day', back: ['day', 90] },
-  '12m': { step: 'week', back: ['month', 12] },
+/** The last days: from the start of the running hour, so many times 24 hours back, in every time zone. */
+const lastDays: { readonly [range: string]: { step: Step; days: number } } = {
+  '24h': { step: 'hour', days: 1 },
+  '7d': { step: 'threeHours', days: 7 },
+  '30d': { step: 'sixHours', days: 30 },
+  '90d': { step: 'day', days: 90 },
 }
+const monthsBack = 12
 
 /** Long enough that a chart has at most about 200 steps, except for years of imported events. */
 function stepFor(lengthMs: number): Step {
@@ -107,23 +108,33 @@ export async function periodOf(
 
 type Shape = Pick<Period, 'range' | 'zone' | 'sinceMs' | 'untilMs' | 'step' | 'nowMs'>
 
-/** By the wall time of the zone: days with 23 or 25 hours count as days. */
 function runningPeriod(range: string, zone: string, nowMs: number, firstMs: number | null): Period {
   const untilMs = down(nowMs) + hourMs
   if (range === 'all') {
     const sinceMs = Math.min(firstMs ?? untilMs - dayMs, untilMs - hourMs)
     return stepped({ range, zone, sinceMs, untilMs, step: stepFor(untilMs - sinceMs), nowMs }, null)
   }
-  const shape = Object.hasOwn(running, range) ? running[range] : undefined
+  if (range === '12m') return lastMonths(zone, untilMs, nowMs)
+  const shape = Object.hasOwn(lastDays, range) ? lastDays[range] : undefined
   if (shape === undefined)
-    throw invalidQuery('range', `range must be one of ${Object.keys(running).join(', ')} or all`)
-  const { step, back } = shape
-  const earlier = (ms: number): number => down(momentOf(moved(wallOf(ms, zone), back[0], -back[1]), zone))
-  const ends = edgesOf(untilMs - hourMs, untilMs, step, zone).edges.at(-1) ?? untilMs
-  // Weeks do not divide months: the first week is whole and starts earlier.
-  const sinceMs = step === 'week' ? earlier(untilMs) : earlier(ends)
-  const of = { range: range as RangeName, zone, sinceMs, untilMs, step, nowMs }
-  return stepped(of, (since) => ({ sinceMs: earlier(since), untilMs: Math.min(since, earlier(untilMs)) }))
+    throw invalidQuery('range', `range must be one of ${[...Object.keys(lastDays), '12m'].join(', ')} or all`)
+  const { step, days } = shape
+  const sinceMs = down(nowMs) - days * dayMs
+  const { edges, onTheHour } = edgesOf(sinceMs, untilMs, step, zone)
+  const before = { sinceMs: sinceMs - days * dayMs, untilMs: sinceMs }
+  return {
+    ...{ range: range as RangeName, zone, sinceMs, untilMs, step, nowMs, onTheHour },
+    // The first step is cut, so that the range begins at the same instant on every page and in every zone.
+    edges: [sinceMs, ...edges.filter((edge) => edge > sinceMs)],
+    before: isKept(before, nowMs) ? before : { sinceMs, untilMs: sinceMs },
+  }
+}
+
+/** Weeks do not divide months: the first week is whole and starts earlier. By the wall time of the zone. */
+function lastMonths(zone: string, untilMs: number, nowMs: number): Period {
+  const earlier = (ms: number): number => down(momentOf(moved(wallOf(ms, zone), 'month', -monthsBack), zone))
+  const shape: Shape = { range: '12m', zone, sinceMs: earlier(untilMs), untilMs, step: 'week', nowMs }
+  return stepped(shape, (since) => ({ sinceMs: earlier(since), untilMs: Math.min(since, earlier(untilMs)) }))
 }
 
 /** A custom range is widened to whole steps, so that no bar of a chart is partial. */
@@ -144,9 +155,14 @@ function stepped(shape: Shape, beforeOf: ((sinceMs: number) => Period['before'])
   const { edges, onTheHour } = edgesOf(shape.sinceMs, shape.untilMs, shape.step, shape.zone)
   const sinceMs = edges[0] ?? shape.sinceMs
   const before = beforeOf?.(sinceMs)
-  // Hours whose counts were deleted would make the comparison show growth that did not happen.
-  const isKept = before !== undefined && before.sinceMs >= shape.nowMs - countsRetentionDays * dayMs
-  return { ...shape, sinceMs, edges, onTheHour, before: isKept ? before : { sinceMs, untilMs: sinceMs } }
+  const noPeriod = { sinceMs, untilMs: sinceMs }
+  const isCompared = before !== undefined && isKept(before, shape.nowMs)
+  return { ...shape, sinceMs, edges, onTheHour, before: isCompared ? before : noPeriod }
+}
+
+/** Hours whose counts were deleted would make the comparison show growth that did not happen. */
+function isKept(before: Period['before'], nowMs: number): boolean {
+  return before.sinceMs >= nowMs - countsRetentionDays * dayMs
 }
 
 export function periodView(

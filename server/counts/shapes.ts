@@ -23,10 +23,23 @@ export interface PeriodView {
   sites: { siteId: string; name: string | null }[] // to choose from
 }
 
+export type UnitName = 'requests' | 'visits'
+
+/** The unit in which sites, agents and pages are compared (contract §19). Requests and visits are never added. */
+export interface Unit {
+  name: UnitName
+  /** The events that are counted: of the unit, or of the one other type that the page's filter names. */
+  type: string
+  label: string // of `type`: "Requests"
+  comparable: boolean // false: a site was counted in the other unit in the previous period
+  beside: { visits: number; sites: number } | null // visits of sites without requests, among sites with requests
+}
+
 /** In every response of counts, so that the navigation shows the same numbers as the page. */
 export interface Totals {
   period: PeriodView
   totals: { [type: string]: number } // events of the period by type
+  unit: Unit
 }
 
 export interface PeriodCount {
@@ -181,12 +194,23 @@ export interface AuthzCounts extends Totals {
 }
 
 export interface WeekCounts extends Totals {
-  all: EventCounts
+  all: EventCounts // events of every type: for an empty range only, because requests and visits are never added
+  counted: EventCounts // in the unit
   types: { [type: string]: EventCounts }
+  headlines: HeadlineCount[] // the unit first; without those that have no events in the range and the previous one
+}
+
+/** A number of events of one type. */
+export interface HeadlineCount {
+  name: string
+  count: number
+  before: number | null // null: not comparable, because the previous period was counted in another unit
+  type: string
+  outcomes: string[] // [] = every outcome
 }
 
 export interface AnalyticsCounts extends WeekCounts {
-  classes: BreakdownView
+  classes: BreakdownView // in the unit, as vendors and pages
   vendors: BreakdownView
   tools: BreakdownView
   pages: BreakdownView
@@ -236,7 +260,8 @@ export interface DetectTrust {
 
 /** The newest events; `complete` when they are all of the period. */
 export interface VendorDetail {
-  events: number // all of the period, exact
+  unit: Unit
+  count: number // in the unit, all of the period, exact
   firstAt: string | null // in the period: the exact time if known, else the hour
   firstIsHour: boolean
   lastAt: string | null
@@ -284,6 +309,8 @@ export interface Change {
   /** The operator, rule or tool; the name that an impostor claims. */
   name: string
   claims: { vendor: string | null; agent: string | null } | null // of an impostor
+  /** What `count` counts, of a new operator: events where it has neither requests nor visits. */
+  unit: UnitName | 'events' | null
   count: number // since `since`
   before: number // in the 30 days before; 0 for everything new
   /** Requests or calls of which `count` and `before` failed; null for what is new. */

@@ -190,9 +190,9 @@ const report = t.Object(
         organization: t.String({ description: 'Its name.' }),
         sites: t.Array(t.String(), { description: 'Empty: all sites.' }),
         events: integer({ minimum: 0, description: 'The exact number of events of the period.' }),
-        totals: t.Array(t.Object({ name: t.String(), count, before: count }, strict), {
+        totals: t.Array(t.Object({ name: t.String(), count, before: nullable(count) }, strict), {
           description:
-            'The headline numbers of the report. "before" is the previous period of the same length.',
+            'The headline numbers of the report: first Requests, or Visits where no site had requests. "before" is the previous period of the same length; null: it was counted in another unit.',
         }),
         link: t.String({
           description: 'The dashboard page of the period. A path, or a URL when --public-url is set.',
@@ -292,12 +292,12 @@ export const webhookMessages: WebhookMessage[] = [
       {
         type: 'report.ready',
         timestamp: '2026-06-22T00:10:00.000Z',
-        text: 'Weekly report of Example: week of 2026-06-15 (UTC). 48,210 events (41,007 before).',
+        text: 'Weekly report of Example: week of 2026-06-15 (UTC). 22,310 requests (19,007 before).',
         data: {
           ...{ reportId: 'report_4d1c2e0f9ab35678', every: 'week', zone: 'UTC', period: '2026-06-15' },
           ...{ since: '2026-06-15T00:00:00.000Z', until: '2026-06-22T00:00:00.000Z' },
           ...{ organization: 'Example', sites: [], events: 48_210 },
-          totals: [{ name: 'Events', count: 48_210, before: 41_007 }],
+          totals: [{ name: 'Requests', count: 22_310, before: 19_007 }],
           link: '/analytics?since=2026-06-15T00%3A00%3A00.000Z&until=2026-06-22T00%3A00%3A00.000Z',
           ...{ fileName: 'sightglass-example-week-2026-06-15-9ab35678.html', bytes: 81_344 },
           sha256: 'cfb7b6e8d9d1e0f3f0b7a9f1b6a1d8c2e3f4a5b6c7d8e9f0a1b2c3d4e5f60718',

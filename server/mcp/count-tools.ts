@@ -13,6 +13,7 @@ import {
   type Question,
   type Run,
 } from './question.ts'
+import { readCounted, unitOf } from './question-unit.ts'
 import { timelinePointsMax } from './model.ts'
 import { clean } from './untrusted.ts'
 
@@ -42,19 +43,24 @@ const describedMax = 12
 async function describeRecord(asking: Asking, args: Args) {
   const { store, orgId, clock } = asking
   const question = readQuestion(asking, args, true)
-  const [counts, sites, org, firstMs] = await Promise.all([
+  const unit = await unitOf(asking, question.filter)
+  const inUnit: Question = { ...question, filter: { ...question.filter, types: [unit.type] } }
+  const [counts, unitCounts, sites, org, firstMs] = await Promise.all([
     counted(asking, question),
+    counted(asking, inUnit),
     store.sites.list(orgId),
     store.orgs.find(orgId),
     store.retention.firstHour(orgId),
   ])
   return {
-    ...answerOf(question, { count: counts.total, complete: true, link: question.link('/analytics') }),
+    ...answerOf(question, { count: unitCounts.total, complete: true, link: question.link('/analytics') }),
+    unit: unit.name,
+    beside: unit.beside,
     now: isoTime(clock.now()),
     organization: { id: orgId, untrusted: clean(org?.name ?? '', 80) },
     firstHour: firstMs === null ? null : isoTime(firstMs),
     types: rowsOf(counts.types ?? [], describedMax),
-    outcomes: rowsOf(counts.outcomes, describedMax),
+    outcomes: rowsOf(unitCounts.outcomes, describedMax),
     sites: sites.slice(0, describedMax).map(({ siteId }) => ({ untrusted: clean(siteId, 200) })),
     siteCount: sites.length,
     groupBy: [...countedFields],
@@ -63,13 +69,19 @@ async function describeRecord(asking: Asking, args: Args) {
 
 async function count(asking: Asking, args: Args) {
   const by = textArg(args, 'by')
-  const { by: _by, limit: _limit, ...filters } = args
+  const { by: _by, limit: _limit, ...given } = args
+  const { args: filters, unit, beside } = await readCounted(asking, given, by)
   const question = readCounting(asking, filters, by)
   const counts = await counted(asking, question)
-  const common = answerOf(question, {
-    ...{ count: counts.total, complete: counts.complete },
-    link: question.link('/logs'),
-  })
+  const common = {
+    ...answerOf(question, {
+      count: counts.total,
+      complete: counts.complete,
+      link: question.link('/logs'),
+    }),
+    unit,
+    beside,
+  }
   if (by === undefined) return common
   const groups = await groupEvents(asking.store.events, countingOf(asking, question), by)
   if (groups === null) throw tooMany()
@@ -96,12 +108,15 @@ function readCounting(asking: Asking, filters: Args, by?: string): Question {
   return question
 }
 
-async function timeline(asking: Asking, args: Args) {
+async function timeline(asking: Asking, given: Args) {
+  const { args, unit, beside } = await readCounted(asking, given)
   const question = readCounting(asking, args)
   const { edges, stepHours } = stepsOf(countingOf(asking, question), timelinePointsMax)
   const { total, complete, steps, outcomes } = await counted(asking, question, edges)
   return {
     ...answerOf(question, { count: total, complete, link: question.link('/logs') }),
+    unit,
+    beside,
     stepHours,
     points: edges.flatMap((edge) =>
       steps.has(edge) ? [{ start: isoTime(edge), count: steps.get(edge)! }] : [],

@@ -159,6 +159,25 @@ const reading: { readonly [name: string]: ToolModel } = {
   },
 }
 
+/** What a number counts (contract §19), and the argument that chooses events of every type. */
+const unitAnswer = {
+  unit: t.String({ description: 'What count counts: requests, visits, events, or the name of the type.' }),
+  beside: nullable(
+    t.Object(
+      { visits: tally, sites: tally },
+      { description: 'Visits of sites without requests, which are not in count.' },
+    ),
+  ),
+}
+const unitArgument = {
+  unit: t.Optional(
+    t.Literal('events', {
+      description:
+        'Counts events of every type. Without it and without type, questions about agents and pages count requests, or visits of sites without requests, because a request and its detection are both events',
+    }),
+  ),
+}
+
 function without(all: Arguments, names: string[]): Arguments {
   return Object.fromEntries(Object.entries(all).filter(([name]) => !names.includes(name)))
 }
@@ -167,10 +186,11 @@ export const toolModels: { readonly [name: string]: ToolModel } = {
   describe_record: {
     title: 'Describe the record',
     description:
-      'An overview of the recorded agent traffic: current time, first hour, and the number of events by type, outcome and site. Call this first.',
+      'An overview of the recorded agent traffic: current time, first hour, requests or visits with their outcomes, events by type, and sites. Call this first.',
     scope: 'metrics:read',
     input: input({ ...sites, ...range }),
     output: output({
+      ...unitAnswer,
       now: t.String(),
       organization: t.Object({ id: t.String(), untrusted: t.String() }),
       firstHour: nullable(t.String()),
@@ -182,12 +202,13 @@ export const toolModels: { readonly [name: string]: ToolModel } = {
     }),
   },
   count: {
-    title: 'Count events',
+    title: 'Count requests, visits or events',
     description:
-      'Exact number of matching events and, with by, the most frequent values of one field. With only type, outcome and siteId it equals GET /v1/metrics and counts whole hours.',
+      'Exact number of matching requests, visits or events and, with by, the most frequent values of one field. unit says what is counted. With only type, outcome and siteId it equals GET /v1/metrics and counts whole hours.',
     scope: 'metrics:read',
     input: input({
       ...filters,
+      ...unitArgument,
       by: t.Optional(
         t.Union(
           countedFields.map((name) => t.Literal(name)),
@@ -197,6 +218,7 @@ export const toolModels: { readonly [name: string]: ToolModel } = {
       ...rows(10, 100),
     }),
     output: output({
+      ...unitAnswer,
       by: t.Optional(t.String()),
       rows: t.Optional(tallies),
       values: t.Optional(counted('Number of values.')),
@@ -205,14 +227,15 @@ export const toolModels: { readonly [name: string]: ToolModel } = {
     }),
   },
   timeline: {
-    title: 'Count events over time',
+    title: 'Count over time',
     description: [
-      `Exact number of events per step of whole hours, in at most ${timelinePointsMax} steps.`,
-      'Steps without events are left out.',
+      `Exact number of requests, visits or events per step of whole hours, in at most ${timelinePointsMax} steps.`,
+      'Empty steps are left out.',
     ].join(' '),
     scope: 'metrics:read',
-    input: input(filters),
+    input: input({ ...filters, ...unitArgument }),
     output: output({
+      ...unitAnswer,
       stepHours: integer({ minimum: 1 }),
       points: t.Array(t.Object({ start: t.String(), count: tally })),
       outcomes: tallies,

@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { UsageError } from '../errors.ts'
 import { countText } from '../text/html.ts'
 import { noteCall } from '../system/outbound.ts'
+import { notComparable } from '../counts/headlines.ts'
 import type { ReportDraft } from './report.ts'
 
 export interface MailServer {
@@ -80,9 +81,10 @@ export async function sendMail(server: MailServer, mail: ReportMail): Promise<vo
 
 function mailText({ title, range, report: { facts, fileName, totals } }: ReportMail): string {
   const width = Math.max(...totals.map(({ name }) => name.length))
-  const lines = totals.map(
-    ({ name, count, before }) => `${name.padEnd(width)}  ${countText(count)} (${countText(before)} before)`,
-  )
+  const lines = totals.map(({ name, count, before }) => {
+    const earlier = before === null ? notComparable : `${countText(before)} before`
+    return `${name.padEnd(width)}  ${countText(count)} (${earlier})`
+  })
   return `${title} of ${visible(facts.org)}: ${range}
 
 ${lines.join('\n')}

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { countText, plainHtml, textHtml } from '../text/html.ts'
 import { perStep } from '../text/time-zone.ts'
+import { besideText, notComparable, notComparableText } from '../counts/headlines.ts'
 import { applianceObserver } from '../../db/contract/provenance.ts'
 import type { ReportFacts } from './proof.ts'
 import type {
@@ -10,6 +11,7 @@ import type {
   DetectRequests,
   Impostor,
   PeriodView,
+  Unit,
 } from '../counts/shapes.ts'
 
 interface ReportContents {
@@ -22,19 +24,22 @@ interface ReportContents {
 
 /** Up to the proof, which follows. */
 export function reportPage({ facts, key, counts, requests, impostors }: ReportContents): string {
-  const { period, types } = counts
+  const { period, types, unit } = counts
+  const columns = [unit.label, 'Before']
+  const inUnit = ({ rows, more }: BreakdownView): Row[] => comparedRows(breakdownRows({ rows, more }), unit)
   const sections = [
     headlines(totalsOf(counts)),
-    timeline(period, types),
-    requestSection(requests),
+    ...unitNotes(unit),
+    timeline(period, counts),
+    requestSection(requests, unit),
     impostorTable(impostors),
-    table('Operators', ['Events', 'Before'], breakdownRows(counts.vendors)),
+    table('Operators', columns, inUnit(counts.vendors)),
     table('Tools', ['Calls', 'Before', 'Errors'], breakdownRows(counts.tools, 'error')),
     table('Rules', ['Decisions', 'Before', 'Blocked'], breakdownRows(counts.rules, 'blocked')),
-    table('Pages', ['Events', 'Before'], breakdownRows(counts.pages)),
+    table('Pages', columns, inUnit(counts.pages)),
     table(
       'Types and outcomes',
-      ['Events', 'Before'],
+      ['Count', 'Before'],
       Object.entries(types)
         .toSorted(([, a], [, b]) => b.count - a.count)
         .flatMap(([type, of]) => [
@@ -74,71 +79,68 @@ ${sections.filter((section) => section !== '').join('\n')}
 The signature covers every byte of this file. Check it with <code>sightglass verify FILE</code>, or in a browser with
 the page <code>/docs/verify-report</code> of the server, which also works from a file. Compare the key with one from
 another source, such as an older report or a checkpoint in a log.</p>
-<p>All numbers are exact counts by the hour of the event. “Before” is the previous period of the same length.</p>
+<p>All numbers are exact counts by the hour of the event. “Before” is the previous period of the same length.
+A request is one request by an agent. A visit is the start of a session of an agent. They are never added.</p>
 </footer>
 </main>
 `
 }
 
-type Row = [name: string, ...counts: number[]]
+type Row = [name: string, ...counts: (number | null)[]] // null: not comparable
 
 export interface Total {
   name: string
   count: number
-  before: number
+  before: number | null // null: not comparable
 }
 
-export function totalsOf({ all, types }: Pick<AnalyticsCounts, 'all' | 'types'>): Total[] {
-  const of = (type: string) => types[type] ?? { count: 0, before: 0 }
-  const outcome = (name: string) => all.outcomes[name] ?? { count: 0, before: 0 }
-  const lines = [
-    ['Events', all],
-    ['Detections', of('agent.detected')],
-    ['Requests by agents', of('agent.requested')],
-    ['Decisions', of('authz.evaluated')],
-    ['Tool calls', of('tool.executed')],
-    ['Errors', outcome('error')],
-    ['Blocked', outcome('blocked')],
-  ] as const
-  return lines.map(([name, { count, before }]) => ({ name, count, before }))
+export function totalsOf(counts: Pick<AnalyticsCounts, 'headlines'>): Total[] {
+  return counts.headlines.map(({ name, count, before }) => ({ name, count, before }))
 }
 
 function headlines(totals: Total[]): string {
-  const cells = totals.map(
-    ({ name, count, before }) =>
-      `<div><dt>${name}</dt><dd><b>${countText(count)}</b><small>${countText(before)} before</small></dd></div>`,
-  )
+  const cells = totals.map(({ name, count, before }) => {
+    const earlier = before === null ? notComparable : `${countText(before)} before`
+    return `<div><dt>${name}</dt><dd><b>${countText(count)}</b><small>${earlier}</small></dd></div>`
+  })
   return `<dl class="headlines">${cells.join('')}</dl>`
 }
 
-/** As in the dashboard: event types grouped by their first segment. */
-const pillars = [
-  { id: 'agent', name: 'Detect (agent.*)', colour: '#8f6a0a' },
-  { id: 'auth', name: 'Auth (auth.*)', colour: '#5457c5' },
-  { id: 'authz', name: 'Authz (authz.*)', colour: '#a8456f' },
-  { id: 'tool', name: 'WebMCP Tools (tool.*)', colour: '#0e7490' },
-  { id: 'memory', name: 'Knaph (memory.*)', colour: '#4d7c0f' },
-  { id: 'other', name: 'other types', colour: '#85888e' },
+function unitNotes(unit: Unit): string[] {
+  const notes = [besideText(unit), unit.comparable ? null : notComparableText]
+  return notes.flatMap((note) => (note === null ? [] : [`<p>${note}</p>`]))
+}
+
+/** Rows without the previous period where it was counted in another unit. */
+function comparedRows(rows: Row[], { comparable }: Unit): Row[] {
+  return comparable ? rows : rows.map(([name, count = 0]): Row => [name, count, null])
+}
+
+const outcomes = [
+  { id: 'success', name: 'success', colour: '#2f7d4f' },
+  { id: 'blocked', name: 'blocked', colour: '#9c4708' },
+  { id: 'error', name: 'error', colour: '#b42318' },
+  { id: 'other', name: 'other outcomes', colour: '#85888e' },
 ]
 
-const pillarOf = (type: string) => pillars.find(({ id }) => type.split('.', 1)[0] === id) ?? pillars.at(-1)
+const kindOf = (outcome: string) => outcomes.find(({ id }) => id === outcome) ?? outcomes.at(-1)
 
 const box = { width: 960, height: 230, left: 52, top: 10, bottom: 24 }
 
-/** Stacked bars per step, by pillar. */
-function timeline({ edges, zone }: PeriodView, types: AnalyticsCounts['types']): string {
+/** Stacked bars of requests or visits per step, by outcome. */
+function timeline({ edges, zone }: PeriodView, { counted, unit }: AnalyticsCounts): string {
   const steps = edges.length - 1
-  const stacks = pillars.map((pillar) => {
+  const stacks = outcomes.map((kind) => {
     const counts = Array<number>(steps).fill(0)
-    for (const [type, of] of Object.entries(types))
-      if (pillarOf(type) === pillar) of.steps.forEach((count, step) => (counts[step]! += count))
-    return { ...pillar, counts }
+    for (const [outcome, of] of Object.entries(counted.outcomes))
+      if (kindOf(outcome) === kind) of.steps.forEach((count, step) => (counts[step]! += count))
+    return { ...kind, counts }
   })
   const sums = Array.from({ length: steps }, (_, step) =>
     stacks.reduce((sum, { counts }) => sum + counts[step]!, 0),
   )
   const most = Math.max(...sums)
-  if (most === 0) return '<p>No events in this range.</p>'
+  if (most === 0) return `<p>No ${unit.label.toLowerCase()} in this range.</p>`
   const plot = { width: (box.width - box.left) / steps, height: box.height - box.top - box.bottom }
   const bars = sums.map((sum, step) => {
     let y = box.top + plot.height
@@ -165,24 +167,27 @@ function timeline({ edges, zone }: PeriodView, types: AnalyticsCounts['types']):
   })
   const shown = stacks.filter(({ counts }) => counts.some((count) => count > 0))
   const legend = shown.map(({ id, name }) => `<li><i class="${id}"></i>${name}</li>`)
+  const about = `at most ${countText(most)} ${unit.label.toLowerCase()} per bar`
   return `<section>
-<h2>Events ${perStep(edges)}, by pillar</h2>
+<h2>${unit.label} ${perStep(edges)}, by outcome</h2>
 <ul class="legend">${legend.join('')}</ul>
-<svg viewBox="0 0 ${box.width} ${box.height}" role="img" aria-label="at most ${countText(most)} events per bar">
+<svg viewBox="0 0 ${box.width} ${box.height}" role="img" aria-label="${about}">
 ${scale.join('')}${bars.join('')}${days.join('')}</svg>
 </section>`
 }
 
 /** Nothing without access logs. */
-function requestSection({ verdicts, judgements, unjudged, purposes, all }: DetectRequests): string {
+function requestSection(requests: DetectRequests, unit: Unit): string {
+  const { verdicts, judgements, unjudged, purposes, all } = requests
   if (verdicts.rows.length === 0 && judgements.length === 0) return ''
+  const rowsOf = (breakdown: BreakdownView): Row[] => comparedRows(breakdownRows(breakdown), unit)
   const share =
     all === null
       ? ''
       : `<p>Agents sent ${countText(all.agents.count)} of ${countText(all.requests.count)} requests.</p>`
-  return `${share}${table('Verdicts on requests by agents', ['Requests', 'Before'], breakdownRows(verdicts))}
-${judgeNotes(unjudged)}${judgementTables(judgements)}
-${table('Purposes', ['Requests', 'Before'], breakdownRows(purposes))}`
+  return `${share}${table('Verdicts on requests by agents', ['Requests', 'Before'], rowsOf(verdicts))}
+${judgeNotes(unjudged)}${judgementTables(judgements, unit)}
+${table('Purposes', ['Requests', 'Before'], rowsOf(purposes))}`
 }
 
 function judgeNotes(unjudged: DetectRequests['unjudged']): string {
@@ -192,9 +197,14 @@ function judgeNotes(unjudged: DetectRequests['unjudged']): string {
 }
 
 /** Verdicts that are worth no more than a sender's word, in whole or in part. */
-function judgementTables(judgements: DetectRequests['judgements']): string {
-  const rowsOf = (some: DetectRequests['judgements']): Row[] =>
-    some.map((row) => [`${row.verdict ?? '(other)'}, ${keyName(row)}`, row.count, row.before])
+function judgementTables(judgements: DetectRequests['judgements'], unit: Unit): string {
+  const rowsOf = (some: DetectRequests['judgements']): Row[] => {
+    const rows = some.map((row): Row => {
+      const name = `${row.verdict ?? '(other)'}, ${keyName(row)}`
+      return [name, row.count, row.before]
+    })
+    return comparedRows(rows, unit)
+  }
   const observed = judgements.filter(
     ({ judgedBy, by }) => judgedBy === 'appliance' && by !== applianceObserver,
   )
@@ -230,9 +240,11 @@ function table(title: string, columns: string[], rows: Row[]): string {
   if (rows.length === 0) return ''
   const head = columns.map((name) => `<th scope="col">${name}</th>`).join('')
   const lines = rows.map(([name, ...counts]) => {
-    const cells = columns.map(
-      (_, column) => `<td>${counts[column] === undefined ? '' : countText(counts[column])}</td>`,
-    )
+    const cells = columns.map((_, column) => {
+      const count = counts[column]
+      if (count === null) return `<td>${notComparable}</td>`
+      return `<td>${count === undefined ? '' : countText(count)}</td>`
+    })
     return `<tr><th scope="row">${textHtml(name)}</th>${cells.join('')}</tr>`
   })
   return `<section>
@@ -279,7 +291,7 @@ svg text { fill: #64676c; font-size: 12px; }
 svg path { stroke: #e2e0db; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 16px; margin: 0 0 4px; padding: 0; list-style: none; }
 .legend i { display: inline-block; width: 10px; height: 10px; margin-right: 6px; border-radius: 2px; }
-${pillars.map(({ id, colour }) => `.${id} { fill: ${colour}; background: ${colour}; }`).join('\n')}
+${outcomes.map(({ id, colour }) => `.${id} { fill: ${colour}; background: ${colour}; }`).join('\n')}
 footer { margin-top: 32px; border-top: 1px solid #e2e0db; }
 code { overflow-wrap: anywhere; }
 /* The chart shrinks with the screen, and its labels with it. */

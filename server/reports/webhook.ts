@@ -6,6 +6,7 @@ import { AppError } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { countText } from '../text/html.ts'
 import { escapeForChat } from '../webhooks/alerts/alerts.ts'
+import { notComparable } from '../counts/headlines.ts'
 import type { ReportDraft } from './report.ts'
 import type { ReportPeriod, ReportRule } from './schedule.ts'
 import type { Store } from '../../db/contract/store.ts'
@@ -81,6 +82,16 @@ function reportMessage(report: WebhookReport, publicUrl: string | null, now: num
     : messageText(report, publicUrl, now, null)
 }
 
+/** "48,210 requests (41,007 before)": the unit of the report, or the first other headline where it counts nothing. */
+function firstTotal(totals: ReportDraft['totals']): string {
+  const first = totals.find(({ count, before }) => count + (before ?? 0) > 0) ?? totals[0]
+  if (first === undefined) return 'No requests or visits'
+  const { name, count, before } = first
+  const noun = name.toLowerCase()
+  const unit = count === 1 ? noun.slice(0, -1) : noun
+  return `${countText(count)} ${unit} (${before === null ? notComparable : `${countText(before)} before`})`
+}
+
 function messageText(report: WebhookReport, publicUrl: string | null, now: number, html: string | null) {
   const { id, rule, period, title, range, draft } = report
   const { facts, fileName, totals } = draft
@@ -88,8 +99,7 @@ function messageText(report: WebhookReport, publicUrl: string | null, now: numbe
   const query = new URLSearchParams({ since, until })
   for (const siteId of rule.siteIds) query.append('siteId', siteId)
   const link = `${publicUrl ?? ''}/analytics?${query}`
-  const before = totals.find(({ name }) => name === 'Events')?.before ?? 0
-  const counts = `${countText(events)} events (${countText(before)} before)`
+  const counts = firstTotal(totals)
   const text = `${title} of ${escapeForChat(org)}: ${range}. ${counts}.${publicUrl === null ? '' : ` ${link}`}`
   const about = { reportId: id, every: rule.every, zone: rule.zone, period: period.name, since, until }
   const file = {

@@ -164,7 +164,8 @@ export interface RobotsTestView extends RobotsTest {
   queryRules: number // rules with a query, which stored requests cannot match
 }
 
-const testMs = 30 * 24 * 3_600_000
+const hourMs = 3_600_000
+const testMs = 30 * 24 * hourMs
 const agentsMax = 200
 const pagesMax = 5
 
@@ -177,7 +178,7 @@ export async function testRobots(
   requireSiteId(siteId)
   requireText(text)
   const now = clock.now()
-  const sinceMs = now - testMs
+  const sinceMs = Math.floor(now / hourMs) * hourMs - testMs
   const range = { sinceMs, untilMs: now + 1, agentsMax, pagesMax, budgetMs: limits.robotsTestMsMax }
   const { groups, rules, ignored, unmatched } = parseRobots(text)
   const queryRules = groups.reduce(

@@ -2,6 +2,7 @@
 import { countText, plainHtml, textHtml } from '../text/html.ts'
 import { perStep } from '../text/time-zone.ts'
 import type { EventCounts } from '../counts/shapes.ts'
+import { notComparable } from '../counts/headlines.ts'
 
 export interface Body {
   lead: string
@@ -32,24 +33,31 @@ export function numbers(parts: { name: string; value: string; note?: string | un
   return `<section class="panel shared-headlines"><dl>${lines.join('\n')}</dl></section>`
 }
 
-export function beforeNote(before: number): string | undefined {
+/** Null: the previous period was counted in another unit. */
+export function beforeNote(before: number | null): string | undefined {
+  if (before === null) return notComparable
   return before > 0 ? `${countText(before)} in the period before` : undefined
 }
 
 const size = { width: 960, height: 200 }
 
-/** Events per step, stacked by outcome. */
-export function timeline(edges: number[], counts: { [outcome: string]: number[] }, zone: string): string {
+/** Events, requests or visits per step, stacked by outcome. */
+export function timeline(
+  edges: number[],
+  counts: { [outcome: string]: number[] },
+  zone: string,
+  noun = 'Events',
+): string {
   const names = Object.keys(counts).toSorted((a, b) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1))
   const series = names.map((name) => ({ name, className: outcomeClass(name), counts: counts[name]! }))
   return stackedBars({
     ...{
-      title: `Events ${perStep(edges)}, by outcome`,
+      title: `${noun} ${perStep(edges)}, by outcome`,
       edges,
       series,
       zone,
       show: countText,
-      unit: ' events',
+      unit: ` ${noun.toLowerCase()}`,
     },
   })
 }

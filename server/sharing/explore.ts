@@ -44,13 +44,14 @@ function durationText(ms: number): string {
   return `${whole(ms / dayMs)} d`
 }
 
-const byteUnits = ['bytes', 'KB', 'MB', 'GB', 'TB'] as const
+const byteUnits = ['bytes', 'kB', 'MB', 'GB', 'TB'] as const
 
+/** 1 kB is 1,000 bytes, and 1 MB is 10⁶ (contract §19). */
 function bytesText(bytes: number): string {
   let [amount, unit] = [bytes, 0]
-  // Otherwise 1023.5 KB would round to 1024 KB.
-  while (amount >= 1_023.5 && unit < byteUnits.length - 1) {
-    amount /= 1_024
+  // Otherwise 999.5 kB would round to 1000 kB.
+  while (amount >= 999.5 && unit < byteUnits.length - 1) {
+    amount /= 1_000
     unit += 1
   }
   const shown = unit === 0 || amount >= 99.95 ? whole(amount) : amount.toFixed(1)

@@ -2,6 +2,7 @@
 import { countText, plainHtml, textHtml } from '../text/html.ts'
 import { beforeNote, minuteOf, numbers, rect, spanOf, stepsByOutcome, timeline, type Body } from './charts.ts'
 import type { Change, ChangeKind, Changes, WeekCounts } from '../counts/shapes.ts'
+import { besideText, firstText } from '../counts/headlines.ts'
 
 export const overviewPanelNames = ['headlines', 'timeline', 'changes'] as const
 
@@ -13,33 +14,24 @@ export interface ShownOverview {
 }
 
 export function overviewBody({ counts, changes }: ShownOverview, panels: readonly OverviewPanel[]): Body {
-  const { period, all } = counts
+  const { period, unit } = counts
   const lead = spanOf(period.since, period.until, period.zone)
+  const inUnit = stepsByOutcome(counts.counted)
   const byPanel: { [panel in OverviewPanel]: () => string } = {
     headlines: () => headlines(counts),
-    timeline: () => timeline(period.edges, stepsByOutcome(all), period.zone),
+    timeline: () => timeline(period.edges, inUnit, period.zone, unit.label),
     changes: () => (changes === null ? '' : changeList(changes, period.zone)),
   }
   return { lead, sections: panels.map((panel) => byPanel[panel]()) }
 }
 
-const typeNames = [
-  ['Detections', 'agent.detected'],
-  ['Requests by agents', 'agent.requested'],
-  ['Decisions', 'authz.evaluated'],
-  ['Tool calls', 'tool.executed'],
-] as const
-
-function headlines({ all, types }: WeekCounts): string {
-  const line = (name: string, counts?: { count: number; before: number }) => ({
-    ...{ name, value: countText(counts?.count ?? 0), note: beforeNote(counts?.before ?? 0) },
+/** With a sentence about visits that are not among the requests. */
+export function headlines(counts: WeekCounts): string {
+  const lines = counts.headlines.map(({ name, count, before }) => {
+    return { name, value: countText(count), note: beforeNote(before) }
   })
-  return numbers([
-    line('Events', all),
-    ...typeNames.map(([name, type]) => line(name, types[type])),
-    line('Errors', all.outcomes['error']),
-    line('Blocked', all.outcomes['blocked']),
-  ])
+  const beside = besideText(counts.unit)
+  return numbers(lines) + (beside === null ? '' : `<p class="muted">${beside}</p>`)
 }
 
 const counted = (n: number, one: string): string => `${countText(n)} ${n === 1 ? one : `${one}s`}`
@@ -84,7 +76,7 @@ export const sentences: {
   },
   operator: {
     label: 'New operator',
-    of: ({ count: n }) => ['', ` sent its first ${counted(n, 'event')}.`],
+    of: ({ count: n, unit }) => ['', ` ${firstText(n, unit)}.`],
   },
   tool: {
     label: 'New tool',

@@ -4,18 +4,9 @@ import { filterableFields } from '../../db/contract/event-fields.ts'
 import type { BreakdownView, EventCounts, PeriodCount } from '../counts/shapes.ts'
 import { limits } from '../limits.ts'
 import { countText, plainHtml, textHtml } from '../text/html.ts'
-import {
-  beforeNote,
-  minuteOf,
-  numbers,
-  spanOf,
-  stepsByOutcome,
-  table,
-  timeline,
-  type Body,
-} from './charts.ts'
+import { minuteOf, numbers, spanOf, stepsByOutcome, table, timeline, type Body } from './charts.ts'
 import { exploreBody } from './explore.ts'
-import { overviewBody, type OverviewPanel } from './overview.ts'
+import { headlines, overviewBody, type OverviewPanel } from './overview.ts'
 import type { Panel, ShareContent, SharedEvent, Shown } from './content.ts'
 
 interface SharedPage {
@@ -79,7 +70,9 @@ ${main}
 }
 
 function analytics({ counts }: Shown & { page: 'analytics' }, panels: Panel[]): Body {
-  const { period, all, types } = counts
+  const { period, types, unit } = counts
+  const unitLabel = unit.label
+  const inUnit = stepsByOutcome(counts.counted)
   const names = period.siteIds.map((id) => period.sites.find(({ siteId }) => siteId === id)?.name ?? id)
   const chosen = [
     ...names.map((site) => `site: ${textHtml(site)}`),
@@ -89,16 +82,16 @@ function analytics({ counts }: Shown & { page: 'analytics' }, panels: Panel[]): 
   if (!period.complete)
     return { lead, sections: ['<p>There are too many events to count. Narrow the range or the filters.</p>'] }
   const byPanel: { [panel in Panel]: () => string } = {
-    headlines: () => headlines(all),
-    timeline: () => timeline(period.edges, stepsByOutcome(all), period.zone),
-    types: () => eventsBy('Types', 'Type', rowsOf(types)),
-    outcomes: () => eventsBy('Outcomes', 'Outcome', rowsOf(all.outcomes)),
-    vendors: () => eventsBy('Vendors', 'Vendor', breakdownRows(counts.vendors)),
-    classes: () => eventsBy('Agent classes', 'Class', breakdownRows(counts.classes)),
-    tools: () => eventsBy('Tools', 'Tool', breakdownRows(counts.tools)),
-    pages: () => eventsBy('Pages', 'Page', breakdownRows(counts.pages)),
-    protocols: () => eventsBy('Protocols', 'Protocol', breakdownRows(counts.protocols)),
-    rules: () => eventsBy('Rules', 'Rule', breakdownRows(counts.rules)),
+    headlines: () => headlines(counts),
+    timeline: () => timeline(period.edges, inUnit, period.zone, unitLabel),
+    types: () => countsBy('Types', ['Type', 'Count'], rowsOf(types)),
+    outcomes: () => countsBy('Outcomes', ['Outcome', unitLabel], rowsOf(counts.counted.outcomes)),
+    vendors: () => countsBy('Vendors', ['Vendor', unitLabel], breakdownRows(counts.vendors)),
+    classes: () => countsBy('Agent classes', ['Class', unitLabel], breakdownRows(counts.classes)),
+    tools: () => countsBy('Tools', ['Tool', 'Tool calls'], breakdownRows(counts.tools)),
+    pages: () => countsBy('Pages', ['Page', unitLabel], breakdownRows(counts.pages)),
+    protocols: () => countsBy('Protocols', ['Protocol', 'Identities'], breakdownRows(counts.protocols)),
+    rules: () => countsBy('Rules', ['Rule', 'Decisions'], breakdownRows(counts.rules)),
   }
   const isWide = (panel: Panel) => panel === 'headlines' || panel === 'timeline'
   const wide = panels.filter(isWide)
@@ -133,15 +126,6 @@ const filterNames: { readonly [list: string]: string } = {
   networks: 'network',
 }
 
-function headlines(all: EventCounts): string {
-  const outcomes = Object.entries(all.outcomes)
-    .toSorted(([, a], [, b]) => b.count - a.count)
-    .slice(0, 3)
-    .map(([name, each]) => ({ name, value: countText(each.count) }))
-  const events = { name: 'Events', value: countText(all.count), note: beforeNote(all.before) }
-  return numbers([events, ...outcomes])
-}
-
 interface Row {
   name: string
   count: number
@@ -168,11 +152,11 @@ function withRest(rows: Row[], values: number, count: number): Row[] {
   return values === 0 ? rows : [...rows, { name: `(${countText(values)} more)`, count, isRest: true }]
 }
 
-function eventsBy(title: string, column: string, rows: Row[]): string {
+function countsBy(title: string, columns: [name: string, count: string], rows: Row[]): string {
   const shown = rows.map(({ name, count, isRest }) => {
     return { name, value: count, cells: [countText(count)], isRest }
   })
-  return table(title, [column, 'Events'], shown)
+  return table(title, columns, shown)
 }
 
 function eventTable(events: SharedEvent[], identities: boolean, zone: string): string {

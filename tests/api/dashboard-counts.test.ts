@@ -13,6 +13,7 @@ import type {
   IdentityDetail,
   PeriodView,
   EventCounts,
+  Unit,
   VendorDetail,
   Why,
 } from '../../server/counts/shapes.ts'
@@ -131,6 +132,7 @@ const ranges = [
   '?range=90d&filter=rule:r1&filter=trust:verified&filter=vendor:constructor',
   `?since=${new Date(Date.now() - 50 * 86_400_000).toISOString().slice(0, 10)}&siteId=shop&siteId=blog`,
 ]
+const isVisit = (one: TestEvent) => one.type === 'agent.detected'
 const only = (type: string, of: (one: TestEvent) => string | null | undefined) => (one: TestEvent) =>
   one.type === type ? of(one) : undefined
 
@@ -198,7 +200,27 @@ test.each(ranges)(
       if (expected.count + expected.before === 0) expect(analytics.types[type]).toBeUndefined()
       else expect(analytics.types[type]).toEqual(expected)
     }
-    expectBreakdown(analytics.pages, analytics.period, (one) => one.metadata.page)
+    // None of these sites has requests, so visits are the unit: other events do not count a page again.
+    const { unit, counted, period } = analytics
+    const isVisits: Unit = {
+      name: 'visits',
+      type: 'agent.detected',
+      label: 'Visits',
+      comparable: true,
+      beside: null,
+    }
+    expect(unit).toEqual(isVisits)
+    expect(counted).toEqual(countsOf(period, isVisit))
+    expectBreakdown(
+      analytics.pages,
+      period,
+      only('agent.detected', (one) => one.metadata.page),
+    )
+    expectBreakdown(
+      analytics.vendors,
+      period,
+      only('agent.detected', (one) => one.agent?.vendor),
+    )
     const matrix = await ask<DetectMatrix>(`/api/detect/matrix${range}`)
     expect(matrix.counted).toBe(detect.detected.count)
     expect(matrix.cells.reduce((sum, { count }) => sum + count, 0)).toBe(detect.detected.count)
@@ -241,7 +263,8 @@ test('invalid filters are rejected by name, and the vendor page uses the vendor 
   filters = [...period.filters, { name: 'vendor', value: 'GPTBot' }]
   const mine = within(period, [])
   filters = []
-  expect([detail.events, detail.looked, detail.complete]).toEqual([mine.length, mine.length, true])
+  expect([detail.unit.name, detail.count]).toEqual(['visits', mine.filter(isVisit).length])
+  expect([detail.looked, detail.complete]).toEqual([mine.length, true])
   expect(mine.length).toBeGreaterThan(1)
 })
 
@@ -336,8 +359,9 @@ test('the detail of a vendor and the identities, from the newest events', async 
     new Set(mine.map((one) => one.sessionId)).size,
   ])
   const times = mine.map((one) => one.occurredAt).sort()
-  expect([detail.events, detail.firstAt, detail.lastAt]).toEqual([mine.length, times[0]!, times.at(-1)!])
-  expect(detail.classes.reduce((sum, one) => sum + one.count, 0)).toBe(mine.length)
+  const visits = mine.filter(isVisit).length
+  expect([detail.count, detail.firstAt, detail.lastAt]).toEqual([visits, times[0]!, times.at(-1)!])
+  expect(detail.classes.reduce((sum, one) => sum + one.count, 0)).toBe(visits)
   const { failures, subjects } = await ask<IdentityDetail>('/api/auth/identities?range=30d&siteId=blog')
   const presented = within(period, ['blog']).filter((one) => one.type === 'auth.identity_presented')
   const accepted = presented.filter((one) => one.outcome === 'success').length

@@ -89,12 +89,15 @@ test('200 generated questions: count, timeline and Explore give the number of GE
     )
     expect(await shown.json()).toEqual(metrics)
     const sum = (of: { count: number }[]) => of.reduce((total, { count }) => total + count, 0)
+    // Without a type, questions about agents count requests or visits.
+    const unit = filter.type === undefined ? { unit: 'events' } : {}
     const counted = await ask(server.call, key, 'count', {
       ...lists,
       ...range,
+      ...unit,
       ...(by === undefined ? {} : { by }),
     })
-    const timeline = await ask(server.call, key, 'timeline', { ...lists, ...range })
+    const timeline = await ask(server.call, key, 'timeline', { ...lists, ...range, ...unit })
     const expected = {
       count: sum(rows),
       complete: true,
@@ -157,11 +160,15 @@ test('60 questions under other filters give the number of events of GET /v1/trac
     const counted = await ask(server.call, key, 'count', {
       ...given,
       since,
+      unit: 'events',
       ...('q' in given ? {} : { by: 'vendor' }),
     })
     expect([query, counted.count, counted.complete]).toEqual([query, events.length, true])
-    for (const tool of ['find_events', 'timeline'])
-      expect([tool, (await ask(server.call, key, tool, { ...given, since })).count]).toEqual([
+    for (const [tool, unit] of [
+      ['find_events', {}],
+      ['timeline', { unit: 'events' }],
+    ] as const)
+      expect([tool, (await ask(server.call, key, tool, { ...given, since, ...unit })).count]).toEqual([
         tool,
         events.length,
       ])
@@ -385,15 +392,16 @@ function expectMarked(value: unknown, isMarked: boolean): number {
 test('where events have expired, find_events counts those that are stored, and count all', async () => {
   const orgId = server.org.id
   const range = { since: new Date(server.clock.now() - 600 * hourMs).toISOString().slice(0, 10) }
+  const all = { ...range, unit: 'events' }
   const before = await ask(server.call, key, 'find_events', range)
-  expect((await ask(server.call, key, 'count', range)).count).toBe(before.count)
+  expect((await ask(server.call, key, 'count', all)).count).toBe(before.count)
   while (!(await server.store.events.expire({ orgId, receivedBeforeMs: 0, beforeSeq: 301 })).done);
   const text = await read<string>('/v1/traces', Object.entries(range), 'application/x-ndjson')
   const stored = text.trimEnd().split('\n').length - 1
   expect(stored).toBeLessThan(before.count!)
   expect((await ask(server.call, key, 'find_events', range)).count).toBe(stored)
-  expect((await ask(server.call, key, 'count', range)).count).toBe(before.count)
-  const under = { ...range, vendor: ['vendor-0'] }
+  expect((await ask(server.call, key, 'count', all)).count).toBe(before.count)
+  const under = { ...all, vendor: ['vendor-0'] }
   expect((await ask(server.call, key, 'count', under)).complete).toBe(true) // from hourly counts
   const two = await ask(server.call, key, 'count', { ...under, name: 'Bot' })
   expect(two.complete).toBe(false) // from events, of which some that matched have expired

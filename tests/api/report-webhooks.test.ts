@@ -137,7 +137,7 @@ test('the message is signed, as documented, ignores the filters, and has the rep
   const link = `${publicUrl}/analytics?${query}`
   expect(message.data['link']).toBe(link)
   expect(message.text).toBe(
-    `Daily report of ${server.org.name}: ${period} (UTC). 20 events (0 before). ${link}`,
+    `Daily report of ${server.org.name}: ${period} (UTC). 20 tool calls (0 before). ${link}`,
   )
   const file = Buffer.from(message.data.html!)
   expect(verifyReport(file, null)).toMatchObject({ ok: true, events: 20, since, until: end })

@@ -127,7 +127,7 @@ test('each report is in the audit log; other organizations, strangers and wrong 
   const other = await person(server, org, 'viewer')
   const empty = await (await other.call('/api/reports', { method: 'POST', body: {} })).text()
   expect(verifyReport(bytes(empty), key)).toMatchObject({ ok: true, events: 0, orgId: org.id })
-  expect(empty).toContain('No events in this range.')
+  expect(empty).toContain('No visits in this range.')
   expect((await server.call('/api/reports', { method: 'POST', body: {} })).status).toBe(401)
   expect((await viewer.call('/api/reports?range=1y', { method: 'POST', body: {} })).status).toBe(400)
   const trail = await server.store.audit.list({

@@ -94,7 +94,7 @@ test('retried, each receiver gets the same signed report by mail', async () => {
   const verdict = verifyReport(attachmentOf(first!), null)
   const [since, end] = [yesterday(), dayAt(server.clock.now())].map((day) => `${day}T00:00:00.000Z`)
   expect(verdict).toMatchObject({ ok: true, events: 20, since, until: end, orgId: server.org.id })
-  const changed = attachmentOf(first!).map((byte, at) => (at === 5_000 ? byte ^ 1 : byte))
+  const changed = attachmentOf(first!).map((byte, at) => (at === 3_000 ? byte ^ 1 : byte))
   expect(verifyReport(changed, null)).toMatchObject({
     ok: false,
     fault: 'It was changed after it was signed',
@@ -106,7 +106,7 @@ test('retried, each receiver gets the same signed report by mail', async () => {
   expect(headerOf(first!, 'Subject')).toContain(`Daily report of ${server.org.name}: ${yesterday()}`)
   expect(headerOf(first!, 'Auto-Submitted')).toBe('auto-generated')
   const text = first!.text.replaceAll('=\r\n', '') // quoted-printable
-  expect(text).toMatch(/^Events +20 \(20 before\)\r$/m)
+  expect(text).toMatch(/^Tool calls +20 \(20 before\)\r$/m)
   const [name] = dailyFiles()
   expect(text).toContain(`sightglass verify ${name}`)
   const entry = (await sentEntries()).find(({ target }) => target.endsWith('/ops@example.com'))
@@ -195,7 +195,7 @@ test('a password is never sent in clear text to another machine', async () => {
   const report = {
     facts: { org: 'x' },
     fileName: 'x.html',
-    totals: [{ name: 'Events', count: 0, before: 0 }],
+    totals: [{ name: 'Visits', count: 0, before: 0 }],
   }
   const mail = { to: 'a@b.c', messageId: '<a@b>', title: 'Daily report', range: 'x', html: 'x', report }
   // Reaches the same server, whose address does not look local.

@@ -25,7 +25,7 @@ beforeAll(async () => {
     event(`secret-event-${index}`, {
       occurredAt: at(index),
       sessionId: `secret-session-${index % 9}`,
-      type: index % 3 === 0 ? 'tool.executed' : 'authz.evaluated',
+      type: ['tool.executed', 'agent.requested', 'authz.evaluated'][index % 3]!,
       outcome: index % 2 === 0 ? 'success' : 'blocked',
       agent: { class: 'dom', vendor: index % 5 === 0 ? hostile.replace('\u0000', '') : 'Operator' },
       metadata: { page: '/checkout', subject: `secret-subject-${index % 7}`, note: 'secret-note' },
@@ -79,7 +79,7 @@ test('a page shows its numbers to anybody, without cookies, scripts, subjects, s
   const { html, headers, ...opened } = await open(token)
   expect(opened.status).toBe(200)
   expect(html).toContain('Weekly numbers')
-  for (const text of ['>300<', '>150<', '>tool.executed<', '>100<', '>Operator<', '/checkout', '<rect'])
+  for (const text of ['>Requests<', '>100<', '>50<', '>tool.executed<', '>Operator<', '/checkout', '<rect'])
     expect(html).toContain(text)
   expect(html).not.toContain('secret-')
   expect(html).not.toContain('<script')
@@ -100,7 +100,8 @@ test('one panel, a filter, a range and a site are fixed: the address of the link
   const { token, link } = await make({ ...analytics, search, panels: ['outcomes'] })
   expect(link.panels).toEqual(['outcomes'])
   const { html } = await open(token)
-  expect(html).toContain('>100<')
+  expect(html).toContain('>50<')
+  expect(html).toContain('>Decisions<')
   expect(html).toContain('authz.evaluated')
   for (const text of ['Vendors', 'Operator', '<rect class="is-blocked"']) expect(html).not.toContain(text)
   const other = await open(`${token}?filter=outcome:success&range=90d&panels=vendors`)
@@ -196,13 +197,13 @@ test('Overview shows the last 7 days, and what changed only when that was chosen
   const week = await make(overview)
   expect(week.link.panels).toEqual(['headlines', 'timeline'])
   const { html } = await open(week.token)
-  const chart = ['Events per 3 hours, by outcome', '<rect']
-  for (const text of ['>301<', '>Tool calls<', '>100<', '>Blocked<', '>150<', ...chart])
+  const chart = ['Requests per 3 hours, by outcome', '<rect']
+  for (const text of ['>Requests<', '>Tool calls<', '>100<', '>Refused<', '>Blocked<', '>50<', ...chart])
     expect(html).toContain(text)
   for (const text of ['secret-', 'Operator', 'checkout.pay', '<script']) expect(html).not.toContain(text)
   const panels = ['headlines', 'timeline', 'changes']
   const all = await open((await make({ ...overview, search: '?zone=Europe/Berlin', panels })).token)
-  for (const text of ['New operator', 'sent its first 60 events.', 'New tool', '<bdi>checkout.pay</bdi>'])
+  for (const text of ['New operator', 'sent its first 20 requests.', 'New tool', '<bdi>checkout.pay</bdi>'])
     expect(all.html).toContain(text)
   expect(all.html).toContain('&lt;img src=x onerror=alert(1)&gt;\\u{202e}')
   for (const text of ['secret-', '<script', '<img', '<a ']) expect(all.html).not.toContain(text)

@@ -213,7 +213,7 @@ export interface ChartShape {
 /** The units in which values are shown, smallest first. Numbers on an axis are round in the unit of its highest one. */
 const units = new Map<ShowValue | undefined, number[]>([
   [exactDuration, [1, 1_000, 60_000, 3_600_000, 86_400_000]],
-  [bytesText, [1, 1_024, 1_024 ** 2, 1_024 ** 3, 1_024 ** 4]],
+  [bytesText, [1, 1e3, 1e6, 1e9, 1e12]],
 ])
 
 export function valueSplits(highest: number, parts: number, showValue?: ShowValue): number[] {

@@ -24,7 +24,7 @@ export interface Division {
 }
 
 interface ChartPanelProps extends ChartShape {
-  what: string // "Detections"
+  what: string // "Visits"
   period: PeriodView
   divisions: Division[] // the first is the default
   filter: LogsFilter // the events of the whole chart, for Logs

@@ -221,7 +221,7 @@ export function useCounts<P extends CountedPage>(page: P, types: string[]): Coun
     if (counted === null) return
     // The navigation counts the range regardless of the page's filters.
     if (counted.period.filters.length > 0) void refreshTotals()
-    else totals.value = { period: counted.period, totals: counted.totals }
+    else totals.value = { period: counted.period, totals: counted.totals, unit: counted.unit }
   })
   useEffect(() => () => model.stop(), [])
   return model

@@ -20,7 +20,7 @@ import type { PeriodView } from '../api/api.ts'
 interface CountsPageProps<T extends { period: PeriodView }> {
   title: string
   missing: string // title of the empty state: "No agents yet"
-  nouns: string // what the page counts: "detections"
+  nouns: string // what the page counts: "visits"
   kind: SampleKind
   allTypes?: boolean // the page counts events of every type, not only of the sample's
   model: CountsModel<T>

@@ -148,9 +148,7 @@ export function periodSentence(period: PeriodView, compare: boolean): string {
   const running = until > nowMs && since <= nowMs
   const end = running ? 'now' : hourTime(until, period.zone, nowMs)
   const earlier =
-    period.range === 'custom'
-      ? `the ${lengthName(period)} before`
-      : `the same hours ${lengthName(period)} earlier`
+    period.range === '12m' ? 'the same hours 12 months earlier' : `the ${lengthName(period)} before`
   const compared = compares(period, { compare }) ? `, compared with ${earlier}` : ''
   return `${hourTime(since, period.zone, nowMs)} to ${end}, ${period.zone}${compared}.${limitsOf(period, compare)}`
 }

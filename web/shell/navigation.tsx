@@ -16,9 +16,14 @@ import type { ApiError } from '../api/api.ts'
 
 const groups = ['Agents', 'Site', 'Record', 'Deliver'] as const
 
+/** The type that a page counts: requests, or visits where no site has requests, on the page of agents. */
+const countedType = ({ counted }: PageRoute): string | undefined =>
+  counted === 'unit' ? totals.value?.unit.type : counted
+
 /** The same count as the page's headline, with the same range and sites. */
-function countOf({ counted: type }: PageRoute): number {
+function countOf(route: PageRoute): number {
   const byType = totals.value?.totals ?? {}
+  const type = countedType(route)
   return type !== undefined && Object.hasOwn(byType, type) ? (byType[type] ?? 0) : 0
 }
 
@@ -40,6 +45,7 @@ function Count({ events, type }: { events: number; type: string }) {
 
 function PageLink(props: { route: PageRoute; onFollow: () => void }) {
   const { route } = props
+  const type = countedType(route)
   return (
     <a
       href={route.path}
@@ -47,7 +53,7 @@ function PageLink(props: { route: PageRoute; onFollow: () => void }) {
       onClick={props.onFollow}
     >
       {route.name}
-      {route.counted !== undefined && <Count events={countOf(route)} type={route.counted} />}
+      {type !== undefined && <Count events={countOf(route)} type={type} />}
     </a>
   )
 }

@@ -95,13 +95,15 @@ test('measured durations keep two digits', () => {
 })
 
 test('sizes have a readable unit', () => {
-  const texts = [0, 1, 1_000, 1_024, 1_536, 1_048_575, 1_048_576, 5 * 1_024 ** 4].map(bytesText)
+  const texts = [0, 1, 999, 1_000, 1_500, 999_499, 999_500, 1_000_000, 1_048_576, 5e12].map(bytesText)
   expect(texts).toEqual([
     '0 bytes',
     '1 byte',
-    '1,000 bytes',
-    '1.0 KB',
-    '1.5 KB',
+    '999 bytes',
+    '1.0 kB',
+    '1.5 kB',
+    '999 kB',
+    '1.0 MB',
     '1.0 MB',
     '1.0 MB',
     '5.0 TB',

@@ -182,15 +182,15 @@ export function exactDuration(ms: number): string {
   return ms < 59.95 * minuteMs ? `${(ms / minuteMs).toFixed(1)} min` : `${(ms / hourMs).toFixed(1)} h`
 }
 
-const byteUnits = ['bytes', 'KB', 'MB', 'GB', 'TB'] as const
+const byteUnits = ['bytes', 'kB', 'MB', 'GB', 'TB'] as const
 
-/** 1536 → "1.5 KB". 1 KB is 1,024 bytes. */
+/** 1500 → "1.5 kB". 1 kB is 1,000 bytes, and 1 MB is 10⁶ (contract §19). */
 export function bytesText(bytes: number): string {
   let amount = bytes
   let unit = 0
-  // Otherwise 1023.5 KB would round to 1024 KB.
-  while (amount >= 1_023.5 && unit < byteUnits.length - 1) {
-    amount /= 1_024
+  // Otherwise 999.5 kB would round to 1000 kB.
+  while (amount >= 999.5 && unit < byteUnits.length - 1) {
+    amount /= 1_000
     unit += 1
   }
   const shown = unit === 0 || amount >= 99.95 ? integer.format(Math.round(amount)) : amount.toFixed(1)

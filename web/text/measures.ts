@@ -16,19 +16,23 @@ const of = (name: string, type: string | null, definition: string): Measure => (
 
 /** The table "Numbers" in DESIGN.md holds the same words; `measures.test.ts` compares them. */
 export const measures = {
-  events: of('Events', null, 'Stored events of all types.'),
-  detections: of(
-    'Detections',
+  events: of('Events', null, 'Stored events of all types: a number of Logs and Explore only.'),
+  visits: of(
+    'Visits',
     'agent.detected',
-    '`agent.detected` events. The same agent can be detected many times.',
+    'Visits begun: `agent.detected` events. The same agent can begin many visits. The unit where no site has requests in the range.',
   ),
   missed: of('Missed', 'agent.missed', '`agent.missed` events.'),
-  vendorsDetected: of('Vendors detected', null, 'Distinct `agent.vendor` values of detections.'),
-  vendors: of('Vendors', null, 'Distinct `agent.vendor` values of all events.'),
+  vendorsDetected: of('Vendors detected', null, 'Distinct `agent.vendor` values of visits.'),
+  vendors: of(
+    'Vendors',
+    null,
+    'Distinct `agent.vendor` values in the unit of the range: of requests, else of visits.',
+  ),
   trustReached: of(
     'Verified in session',
     null,
-    'Share of detections whose session has an event with trust `verified` or `linked`, up to one day before or after the range.',
+    'Share of visits whose session has an event with trust `verified` or `linked`, up to one day before or after the range.',
   ),
   identities: of(
     'Identities',
@@ -49,9 +53,9 @@ export const measures = {
   undecided: of('Other or none', null, 'Decisions with another value or none.'),
   blocked: of('Blocked', null, 'Decisions with outcome `blocked`, regardless of their value.'),
   requests: of(
-    'Requests by agents',
+    'Requests',
     'agent.requested',
-    '`agent.requested` events: requests in access logs, and those that the middleware recorded.',
+    'Requests by agents: `agent.requested` events, from access logs and the middleware. The unit where a site has some in the range.',
   ),
   shareOfRequests: of(
     'Share of all requests',
@@ -78,6 +82,7 @@ export const measures = {
   disallowed: of('Disallowed', null, 'Requests by agents that the site’s robots.txt disallowed at the time.'),
   referrals: of('Referrals', 'agent.referred', '`agent.referred` events: people whom an assistant sent.'),
   toolCalls: of('Tool calls', 'tool.executed', '`tool.executed` events.'),
+  toolErrors: of('Tool errors', null, 'Tool calls with outcome `error`.'),
   reads: of('Memory reads', 'memory.accessed', '`memory.accessed` events.'),
   updates: of('Memory updates', 'memory.updated', '`memory.updated` events.'),
 } satisfies { [name: string]: Measure }
@@ -89,9 +94,8 @@ export const decisionNames: { readonly [decision: string]: string } = {
   review: measures.review.name,
 }
 
-/** The measures in the navigation and in the headlines of Analytics, in the order of the pages. */
+/** The measures in the navigation and in the headlines of Analytics beside the unit, in the order of the pages. */
 export const pageMeasures: readonly (Measure & { type: string })[] = [
-  measures.detections,
   measures.identities,
   measures.decisions,
   measures.toolCalls,

@@ -1,6 +1,7 @@
 /** POST /v1/sdk/memory (contract §5), and the reads of site memory through the gateway and the dashboard. */
 import { Elysia } from 'elysia'
 import { periodOf, periodParameters, periodView, type Period } from '../../counts/period.ts'
+import { rangeUnit } from '../../counts/unit.ts'
 import { AppError } from '../../errors.ts'
 import { inSlices } from '../../http/slices.ts'
 import { json, jsonText } from '../../http/response.ts'
@@ -143,13 +144,15 @@ async function knaphCounts(
   orgId: string,
   period: Period,
 ): Promise<KnaphCounts> {
-  const [sites, counts] = await Promise.all([
+  const [sites, unit, counts] = await Promise.all([
     store.sites.list(orgId),
+    rangeUnit(store.events, orgId, period),
     typeCounts(store.events, orgId, period),
   ])
   return {
     period: periodView(period, sites),
     totals: totalsOf(counts),
+    unit,
     accessed: counts.types.get('memory.accessed') ?? emptyCounts(period),
     updated: counts.types.get('memory.updated') ?? emptyCounts(period),
   }

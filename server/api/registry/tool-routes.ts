@@ -1,6 +1,7 @@
 /** POST /v1/sdk/tools (contract §5), the reads of tools through the gateway and the dashboard, and their calls. */
 import { Elysia } from 'elysia'
 import { periodOf, periodParameters, periodView, type Period } from '../../counts/period.ts'
+import { rangeUnit } from '../../counts/unit.ts'
 import { AppError } from '../../errors.ts'
 import { inSlices } from '../../http/slices.ts'
 import { json, jsonText } from '../../http/response.ts'
@@ -175,13 +176,15 @@ async function toolCalls(
   const sites = await store.sites.list(orgId)
   const siteIds = period.siteIds ?? sites.map((site) => site.siteId)
   const counted = siteIds.slice(0, limits.toolSitesCountedMax)
-  const [counts, ...rows] = await Promise.all([
+  const [unit, counts, ...rows] = await Promise.all([
+    rangeUnit(store.events, orgId, period),
     typeCounts(store.events, orgId, period),
     ...counted.map((siteId) => siteCalls(store.events, orgId, siteId, period)),
   ])
   return {
     period: periodView(period, sites),
     totals: totalsOf(counts),
+    unit,
     executed: counts.types.get('tool.executed') ?? emptyCounts(period),
     rows: rows.flat(),
     sitesLeftOut: siteIds.length - counted.length,

@@ -6,7 +6,7 @@ import { edgesOf, steps } from '../../text/time-zone.ts'
 import type { EventFilter, EventStore } from '../../../db/contract/store.ts'
 import { dayMs, hourMs } from '../../../db/rules/units.ts'
 
-const stepsMax = 96
+const stepsMax = 102 // 25 hours and the running quarter of an hour fit
 /** Shorter than an hour, steps are the same in every zone, because offsets are multiples of 15 minutes. */
 const shortStepsMs = [1_000, 5_000, 15_000, 60_000, 300_000, 900_000]
 const longSteps = ['hour', 'threeHours', 'sixHours', 'twelveHours', 'day', 'week', 'month', 'year'] as const
@@ -16,7 +16,10 @@ interface Span {
   stepMs: number // approximate where days and months differ
 }
 
-/** The filter's range, or the last 24 hours, in whole steps of a round length. */
+/**
+ * The filter's range, or the last 24 hours and the running one, in steps of a round length. The first and the last step
+ * are cut at the ends of the range, so that the bars count the events of the table below them.
+ */
 export function spanOf(
   { sinceMs, untilMs }: EventFilter,
   now: number,
@@ -24,16 +27,25 @@ export function spanOf(
   stepMsMin = 1_000,
 ): Span {
   const to = untilMs ?? now + 1
-  const from = Math.min(sinceMs ?? to - dayMs, to - 1)
+  const dayAgo = untilMs === undefined ? Math.floor(now / hourMs) * hourMs - dayMs : to - dayMs
+  const from = Math.min(sinceMs ?? dayAgo, to - 1)
   const fits = (stepMs: number) => stepMs >= stepMsMin && (to - from) / stepMs <= stepsMax
   const short = shortStepsMs.find(fits)
   if (short !== undefined) {
     const first = Math.floor(from / short) * short
     const steps = Math.ceil((to - first) / short)
-    return { edges: Array.from({ length: steps + 1 }, (_, step) => first + step * short), stepMs: short }
+    const edges = Array.from({ length: steps + 1 }, (_, step) => first + step * short)
+    return { edges: cutEdges(edges, from, untilMs), stepMs: short }
   }
   const long = longSteps.find((step) => fits(steps[step].hours * hourMs)) ?? 'year'
-  return { edges: edgesOf(from, to, long, zone).edges, stepMs: steps[long].hours * hourMs }
+  const { edges } = edgesOf(from, to, long, zone)
+  return { edges: cutEdges(edges, from, untilMs), stepMs: steps[long].hours * hourMs }
+}
+
+function cutEdges(edges: number[], fromMs: number, untilMs: number | undefined): number[] {
+  const inner = edges.slice(1, -1).filter((edge) => edge > fromMs)
+  const lastMs = edges.at(-1) ?? fromMs
+  return [fromMs, ...inner, untilMs === undefined ? lastMs : Math.min(lastMs, untilMs)]
 }
 
 type Events = Pick<EventStore, 'metrics' | 'histogram'>

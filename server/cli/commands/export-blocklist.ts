@@ -59,7 +59,7 @@ export const exportBlocklist: Noun = {
       summary: 'write configuration of a web server that refuses agents',
       about: [
         'Refuses the agents that --purpose, --agent and --vendor name, wherever they come from. --unverified also refuses every other agent whose operator publishes addresses, unless the request comes from one of them. The addresses are those of "evidence status". Agents that people run on their own devices, and operators whose list is older than --evidence-max-age, are not refused by address.',
-        'Comments say why each agent is refused, and how many requests it sent in the last 30 days. The same data results in the same file on the same day. All agents may still read /robots.txt.',
+        'Comments say why each agent is refused, and how many requests it sent since the start of the UTC day 29 days ago. The same data results in the same file on the same day. All agents may still read /robots.txt.',
       ],
       examples: [
         'sightglass export blocklist --format nginx --purpose training --out sightglass-blocklist.conf',

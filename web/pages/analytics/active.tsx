@@ -105,7 +105,7 @@ const columns: Column<Month>[] = [
   sketched('Sessions', (row) => row.sessions),
   sketched('Verified subjects', (row) => row.subjects),
   { name: measures.vendorsDetected.name, number: true, value: (row) => row.vendors },
-  { name: measures.detections.name, number: true, value: (row) => row.detections },
+  { name: measures.visits.name, number: true, value: (row) => row.detections },
 ]
 
 function Months({ months }: { months: Month[] }) {

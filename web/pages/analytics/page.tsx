@@ -1,15 +1,16 @@
-/** Analytics: all events over time, by pillar and outcome, with the top values of every field; and Explore. */
+/** Analytics: requests or visits over time, what else happened, the top values of every field; and Explore. */
 import { pageParams, prefetchCounts, useCounts } from '../../query/use-query.ts'
 import { Bars, breakdownBars, changeColumns, distinct } from '../../charts/breakdown.tsx'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { DataTable } from '../../charts/data-table.tsx'
 import { Headlines, countLine } from '../../charts/headlines.tsx'
-import { pillarCounts, pillarSeries } from '../../charts/pillars.ts'
+import { kindSeries } from '../../charts/kinds.ts'
+import { unitLine } from '../../charts/unit.ts'
 import { outcomeSeries } from '../../charts/chart-model.ts'
 import { Later } from '../../components/rendering.tsx'
 import { Text } from '../../components/text.tsx'
-import { counted } from '../../text/format.ts'
-import { measures, pageMeasures } from '../../text/measures.ts'
+import { count } from '../../text/format.ts'
+import { measureOf, measures, pageMeasures } from '../../text/measures.ts'
 import { path, query } from '../../app/router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { ValueLink, filterable, logsHref, type LogsFilter } from '../../range/filters.tsx'
@@ -51,40 +52,57 @@ function Summary() {
   )
 }
 
+const none = { count: 0, before: 0 }
+
+/** Beside the unit of the range: visits and referrals are never added to requests. */
+function besideMeasures({ unit, types }: AnalyticsCounts) {
+  const others = [measures.requests, measures.visits, measures.referrals]
+  return others.filter(({ type }) => type !== null && type !== unit.type && Object.hasOwn(types, type))
+}
+
 function Everything({ data }: { data: AnalyticsCounts }) {
-  const { period, all } = data
-  const pillars = pillarCounts(data.types, all.steps.length)
+  const { period, unit, all } = data
   const vendors = distinct(data.vendors)
   const of = { siteIds: period.siteIds, since: period.since, until: period.until }
+  const others = pageMeasures.filter(({ type }) => type !== unit.type)
+  const lines = [...besideMeasures(data), ...others].map(({ name, type }) => ({
+    ...countLine({ name }, data.types[type ?? ''] ?? none),
+    ...(type !== null && { href: logsHref({ ...of, type }) }),
+  }))
+  const vendorsBefore = unit.comparable ? vendors.before : null
   return (
     <>
       <Headlines
         period={period}
         lines={[
-          countLine(measures.events, all),
-          ...pageMeasures.map((measure) => ({
-            ...countLine(measure, data.types[measure.type] ?? { count: 0, before: 0 }),
-            href: logsHref({ ...of, type: measure.type }),
-          })),
-          countLine(measures.vendors, { count: vendors.now, before: vendors.before }),
+          { ...unitLine(unit, data.counted), href: logsHref({ ...of, type: unit.type }) },
+          ...lines,
+          countLine(measures.vendors, { count: vendors.now, before: vendorsBefore }),
         ]}
       />
       <ChartPanel
-        what={measures.events.name}
+        what={unit.label}
         period={period}
-        filter={{}}
+        filter={{ type: unit.type }}
         divisions={[
           {
-            name: 'pillar',
-            series: pillarSeries(pillars),
-            filterOf: (prefix) => ({ type: `${prefix}.*` }),
+            name: 'outcome',
+            series: outcomeSeries(data.counted),
+            filterOf: (outcome) => ({ type: unit.type, outcome }),
           },
-          { name: 'outcome', series: outcomeSeries(all), filterOf: (outcome) => ({ outcome }) },
         ]}
+      />
+      <ChartPanel
+        what="Activity"
+        period={period}
+        filter={{}}
+        lines
+        showValue={count}
+        divisions={[{ name: 'kind', series: kindSeries(data), filterOf: (type) => ({ type }) }]}
       />
       <div class="halves">
         <TypeTable types={data.types} period={period} />
-        <OutcomeTable all={all} period={period} />
+        <OutcomeTable data={data} />
       </div>
       <Tops data={data} />
       {period.filters.length > 0 ? (
@@ -114,22 +132,23 @@ interface Top {
 }
 
 function Tops({ data }: { data: AnalyticsCounts }) {
-  const { period } = data
+  const { period, unit } = data
   const of = { siteIds: period.siteIds, since: period.since, until: period.until }
+  const { type } = unit
   const tops: Top[] = [
     {
       title: measures.vendors.name,
-      unit: measures.events.unit,
+      unit: unit.label.toLowerCase(),
       by: 'vendor',
       breakdown: data.vendors,
-      filterOf: (vendor) => ({ vendor }),
+      filterOf: (vendor) => ({ type, vendor }),
     },
     {
       title: 'Classes',
-      unit: measures.events.unit,
+      unit: unit.label.toLowerCase(),
       by: 'class',
       breakdown: data.classes,
-      filterOf: (agentClass) => ({ agentClass }),
+      filterOf: (agentClass) => ({ type, agentClass }),
     },
     {
       title: 'Tools',
@@ -138,7 +157,13 @@ function Tops({ data }: { data: AnalyticsCounts }) {
       breakdown: data.tools,
       filterOf: (tool) => ({ type: 'tool.executed', tool }),
     },
-    { title: 'Pages', by: 'page', unit: measures.events.unit, breakdown: data.pages, filterOf: () => ({}) },
+    {
+      title: 'Pages',
+      by: 'page',
+      unit: unit.label.toLowerCase(),
+      breakdown: data.pages,
+      filterOf: () => ({ type }),
+    },
     {
       title: 'Protocols',
       unit: measures.identities.unit,
@@ -183,6 +208,7 @@ function Tops({ data }: { data: AnalyticsCounts }) {
   )
 }
 
+/** Each type in its own unit. The column is not summed, because a request and its own detection are both in it. */
 function TypeTable({ types, period }: { types: { [type: string]: EventCounts }; period: PeriodView }) {
   const of = { siteIds: period.siteIds, since: period.since, until: period.until }
   return (
@@ -192,7 +218,7 @@ function TypeTable({ types, period }: { types: { [type: string]: EventCounts }; 
       csv={{ page: 'analytics', table: 'types', period }}
       rows={Object.entries(types).map(([type, counts]) => ({ type, ...counts }))}
       keyOf={(row) => row.type}
-      sortBy={measures.events.name}
+      sortBy="Count"
       columns={[
         {
           name: 'Type',
@@ -203,23 +229,27 @@ function TypeTable({ types, period }: { types: { [type: string]: EventCounts }; 
             </ValueLink>
           ),
         },
-        { name: measures.events.name, number: true, value: (row) => row.count },
+        { name: 'Unit', value: (row) => measureOf(row.type)?.unit ?? 'events' },
+        { name: 'Count', number: true, value: (row) => row.count },
         ...(choiceOf(query.value).compare ? changeColumns() : []),
       ]}
     />
   )
 }
 
-function OutcomeTable({ all, period }: { all: EventCounts; period: PeriodView }) {
+function OutcomeTable({ data }: { data: AnalyticsCounts }) {
+  const { period, unit } = data
+  const name = unit.label
+  const isCompared = choiceOf(query.value).compare && unit.comparable
   const of = { siteIds: period.siteIds, since: period.since, until: period.until }
   return (
     <DataTable
       title="Outcomes"
       about={rangeWords(period)}
       csv={{ page: 'analytics', table: 'outcomes', period }}
-      rows={Object.entries(all.outcomes).map(([outcome, counts]) => ({ outcome, ...counts }))}
+      rows={Object.entries(data.counted.outcomes).map(([outcome, counts]) => ({ outcome, ...counts }))}
       keyOf={(row) => row.outcome}
-      sortBy={measures.events.name}
+      sortBy={name}
       columns={[
         {
           name: 'Outcome',
@@ -227,14 +257,14 @@ function OutcomeTable({ all, period }: { all: EventCounts; period: PeriodView })
           show: (row) => (
             <ValueLink
               filter={{ name: 'outcome', value: row.outcome }}
-              logs={logsHref({ ...of, outcome: row.outcome })}
+              logs={logsHref({ ...of, type: unit.type, outcome: row.outcome })}
             >
               <Text value={row.outcome} max={32} />
             </ValueLink>
           ),
         },
-        { name: measures.events.name, number: true, value: (row) => row.count },
-        ...(choiceOf(query.value).compare ? changeColumns() : []),
+        { name, number: true, value: (row) => row.count },
+        ...(isCompared ? changeColumns() : []),
       ]}
     />
   )

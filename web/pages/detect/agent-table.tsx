@@ -13,7 +13,7 @@ import { knownAgent } from './vendor-dialog.tsx'
 import type { CountedName, DetectCounts, PeriodView } from '../../api/api.ts'
 
 interface AgentRow extends ValueRow {
-  agent: NamedAgent | null // null: all detections of the vendor
+  agent: NamedAgent | null // null: all visits of the vendor
   agents: NamedAgent[] // of the vendor
   purpose: string
   blocked: number
@@ -53,7 +53,7 @@ function ofVendor(byVendor: Map<string, NamedAgent[]>, { kind, value }: ValueRow
   return { agent: null, agents, purpose: purposeText(agents, count) }
 }
 
-/** One row per name of a vendor and one for detections without a name, so that they add up to the vendor's total. */
+/** One row per name of a vendor and one for visits without a name, so that they add up to the vendor's total. */
 function childRows(vendor: AgentRow): AgentRow[] {
   const { agents, period, count: whole, before, share } = vendor
   const named = agents.filter(({ name, isOthers }) => name !== null || isOthers)
@@ -130,18 +130,18 @@ const columns: Column<AgentRow>[] = [
   { name: 'Vendor', value: (row) => valueName(row, 'vendor'), show: (row) => <VendorName row={row} /> },
   {
     name: 'Agent',
-    about: 'agent.name in detections',
+    about: 'agent.name in visits',
     value: (row) => row.agent && agentName(row.agent),
     show: (row) => <AgentName row={row} />,
   },
   {
     name: 'Purpose',
-    about: 'agent.purpose in detections',
+    about: 'agent.purpose in visits',
     value: (row) => row.purpose || null,
     show: (row) => row.purpose && <Text value={row.purpose} max={48} />,
   },
   { name: 'Operator', value: (row) => (row.agent === null && operatorText(row.value)) || null },
-  { name: measures.detections.name, number: true, value: (row) => row.count },
+  { name: measures.visits.name, number: true, value: (row) => row.count },
   shareColumn('Share', (row) => row.share),
   ...changeColumns<AgentRow>(),
   {
@@ -179,13 +179,13 @@ export function AgentTable({ data, onOpen }: { data: DetectCounts; onOpen: (vend
       rows={rows}
       childrenOf={childRows}
       keyOf={(row) => `${row.kind} ${JSON.stringify([row.value, row.agent && agentName(row.agent)])}`}
-      sortBy={measures.detections.name}
+      sortBy={measures.visits.name}
       onOpen={(row) => row.value !== null && onOpen(row.value)}
     />
   )
 }
 
-/** Detections of one name of a vendor with their purposes; null: detections without a name. */
+/** Visits of one name of a vendor with their purposes; null: visits without a name. */
 interface NamedAgent {
   name: string | null
   isOthers: boolean // names beyond the limit

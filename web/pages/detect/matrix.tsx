@@ -1,4 +1,4 @@
-/** Detections by class and vendor, as a table with its own query because it takes longer than counting. */
+/** Visits by class and vendor, as a table with its own query because it takes longer than counting. */
 import { countsQuery, fetchAllRows, useQuery } from '../../query/use-query.ts'
 import type { CountedName, DetectMatrix, PeriodView } from '../../api/api.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
@@ -61,7 +61,7 @@ function place(of: CountedName): number {
 interface MatrixProps {
   period: PeriodView
   detected: number // a change fetches again
-  of: LogsFilter // the detections of the range, for Logs
+  of: LogsFilter // the visits of the range, for Logs
 }
 
 export function Matrix({ period, detected, of }: MatrixProps) {
@@ -90,9 +90,9 @@ export function Matrix({ period, detected, of }: MatrixProps) {
 
 /** While events arrive, the two numbers are fetched at slightly different times, so only a lower one is reported. */
 function aboutOf(inPairs: number, detected: number): string {
-  if (inPairs >= detected) return `all ${counted(inPairs, 'detection')} in this range`
-  const missing = counted(detected - inPairs, 'detection')
-  return `${counted(inPairs, 'detection')}; ${missing} were deleted before this breakdown existed`
+  if (inPairs >= detected) return `all ${counted(inPairs, 'visit')} in this range`
+  const missing = counted(detected - inPairs, 'visit')
+  return `${counted(inPairs, 'visit')}; ${missing} were deleted before this breakdown existed`
 }
 
 const vendorColumn: Column<MatrixRow> = {

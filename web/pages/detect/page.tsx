@@ -45,7 +45,7 @@ export default function DetectPage() {
       <CountsPage
         title="Detect"
         missing="No agents yet"
-        nouns={measures.detections.unit}
+        nouns="requests or visits"
         kind="agent"
         model={model}
         isMine={(one) => one.startsWith('agent.')}
@@ -60,13 +60,16 @@ export default function DetectPage() {
   )
 }
 
-/** Requests and detections have a view each when a range has both, because together they are ten screens long. */
+/**
+ * Requests and visits have a view each when a range has both, because together they are ten screens long. Old links
+ * name the view of visits `detections`.
+ */
 function Views({ data }: { data: DetectCounts }) {
   const { detected, missed, requested, referred } = data
   const hasRequests = requested.count + referred.count > 0
-  if (!hasRequests) return <Detections data={data} />
+  if (!hasRequests) return <Visits data={data} />
   if (detected.count + missed.count === 0) return <Requests data={data} />
-  const isRequests = query.value.get('view') !== 'detections'
+  const isRequests = !['visits', 'detections'].includes(query.value.get('view') ?? '')
   const { path, search } = place.value
   const link = (name: string, view: string[], isOpen: boolean) => (
     <a href={path + withQuery(search, { view })} aria-current={isOpen ? 'page' : undefined}>
@@ -77,24 +80,24 @@ function Views({ data }: { data: DetectCounts }) {
     <>
       <nav class="detect-views" aria-label="Views of Detect">
         {link('Requests', [], isRequests)}
-        {link('Detections', ['detections'], !isRequests)}
+        {link('Visits', ['visits'], !isRequests)}
       </nav>
-      {isRequests ? <Requests data={data} /> : <Detections data={data} />}
+      {isRequests ? <Requests data={data} /> : <Visits data={data} />}
     </>
   )
 }
 
-function Detections({ data }: { data: DetectCounts }) {
+function Visits({ data }: { data: DetectCounts }) {
   const { period, detected, vendors } = data
   const of = { siteIds: period.siteIds, since: period.since, until: period.until, type }
   return (
     <>
       <DetectHeadlines data={data} />
       <div class="split beside-list">
-        <DetectionChart data={data} />
+        <VisitChart data={data} />
         <Bars
           title="By vendor"
-          unit={measures.detections.unit}
+          unit={measures.visits.unit}
           bars={breakdownBars(vendors, {
             by: 'vendor',
             href: (vendor) => logsHref({ ...of, vendor }),
@@ -108,7 +111,7 @@ function Detections({ data }: { data: DetectCounts }) {
       <AgentTable data={data} onOpen={openVendor} />
       {vendors.more && (
         <p class="muted">
-          {counted(vendors.more.values, 'vendor')} with {counted(vendors.more.count, 'detection')} are in the
+          {counted(vendors.more.values, 'vendor')} with {counted(vendors.more.count, 'visit')} are in the
           totals but not listed.
         </p>
       )}
@@ -125,7 +128,7 @@ function NameAndPurpose({ data: { period, detected, names, purposes } }: { data:
     <div class="halves level">
       <Bars
         title="By agent"
-        unit={measures.detections.unit}
+        unit={measures.visits.unit}
         bars={breakdownBars(names, {
           by: 'name',
           href: (name) => logsHref({ ...of, name }),
@@ -136,7 +139,7 @@ function NameAndPurpose({ data: { period, detected, names, purposes } }: { data:
       />
       <Bars
         title="By purpose"
-        unit={measures.detections.unit}
+        unit={measures.visits.unit}
         bars={breakdownBars(purposes, {
           by: 'purpose',
           href: (purpose) => logsHref({ ...of, purpose }),
@@ -159,7 +162,7 @@ function DetectHeadlines({ data }: { data: DetectCounts }) {
     <Headlines
       period={period}
       lines={[
-        countLine(measures.detections, detected),
+        countLine(measures.visits, detected),
         {
           ...countLine(measures.vendorsDetected, { count: vendorCounts.now, before: vendorCounts.before }),
           ...(vendorCounts.fresh > 0 && detected.before > 0 && { note: `${vendorCounts.fresh} new` }),
@@ -169,7 +172,7 @@ function DetectHeadlines({ data }: { data: DetectCounts }) {
           name: 'Crawlers',
           now: shareOf(crawlers.count, detected.count),
           before: shareOf(crawlers.before, detected.before),
-          note: 'of detections',
+          note: 'of visits',
         },
         {
           kind: 'share',
@@ -187,10 +190,10 @@ function DetectHeadlines({ data }: { data: DetectCounts }) {
   )
 }
 
-function DetectionChart({ data: { period, detected, classes, vendors, purposes } }: { data: DetectCounts }) {
+function VisitChart({ data: { period, detected, classes, vendors, purposes } }: { data: DetectCounts }) {
   return (
     <ChartPanel
-      what={measures.detections.name}
+      what={measures.visits.name}
       period={period}
       filter={{ type }}
       divisions={[
@@ -226,7 +229,7 @@ function ClassAndTrust({ data: { period, detected, classes } }: { data: DetectCo
     <div class="halves level">
       <Bars
         title="By class"
-        unit={measures.detections.unit}
+        unit={measures.visits.unit}
         bars={breakdownBars(classes, {
           by: 'class',
           href: (agentClass) => logsHref({ ...of, agentClass }),
@@ -256,8 +259,8 @@ function provedShare(reached: DetectTrust | null): number | null {
 function reachedNote(reached: DetectTrust | null, detected: number): string {
   if (reached === null) return 'counting…'
   if (reached.isTooMuch) return 'too many events; choose a shorter range'
-  if (reached.complete) return 'of detections, at any time in their session'
-  return `based on ${count(sum(reached.rows))} of ${count(detected)} detections`
+  if (reached.complete) return 'of visits, at any time in their session'
+  return `based on ${count(sum(reached.rows))} of ${count(detected)} visits`
 }
 
 function TrustBars({ detected }: { detected: number }) {
@@ -266,7 +269,7 @@ function TrustBars({ detected }: { detected: number }) {
   return (
     <Bars
       title="By highest trust in session"
-      unit={reached.complete ? measures.detections.unit : 'sampled detections'}
+      unit={reached.complete ? measures.visits.unit : 'sampled visits'}
       bars={reached.rows.flatMap(({ trust, count: events }, index) =>
         trust === null
           ? []

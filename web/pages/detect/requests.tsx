@@ -12,6 +12,7 @@ import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { breakdownSeries, outcomeSeries } from '../../charts/chart-model.ts'
 import { DataTable, type Column } from '../../charts/data-table.tsx'
 import { countLine, Headlines, percent, shareOf, type Headline } from '../../charts/headlines.tsx'
+import { comparedBefore, unitLine } from '../../charts/unit.ts'
 import { Later } from '../../components/rendering.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
@@ -29,7 +30,9 @@ import type {
   DetectCounts,
   DetectRequests,
   PageRequests,
+  EventCounts,
   RequestCounts,
+  Unit,
 } from '../../api/api.ts'
 
 const type = 'agent.requested'
@@ -74,14 +77,18 @@ interface PartProps {
   found: DetectRequests
 }
 
+/** Filters may name another type; this view counts requests whatever they name. */
+const requestLine = (unit: Unit, requested: EventCounts) =>
+  unit.type === type ? unitLine(unit, requested) : countLine(measures.requests, requested)
+
 function RequestHeadlines(props: { data: DetectCounts; found: DetectRequests | null; of: LogsFilter }) {
   const { data, found, of } = props
-  const { period, requested } = data
+  const { period, requested, unit } = data
   const part = ({ name }: { name: string }, verdict: string, ...more: string[]): Headline => {
     const sum = found && countOf(found.verdicts, verdict, ...more)
     return {
-      ...{ kind: 'count', name, now: sum?.count ?? null, before: sum?.before ?? null },
-      ...(sum && { note: `${percent(shareOf(sum.count, requested.count))} of requests by agents` }),
+      ...{ kind: 'count', name, now: sum?.count ?? null, before: comparedBefore(unit, sum?.before ?? null) },
+      ...(sum && { note: `${percent(shareOf(sum.count, requested.count))} of requests` }),
       // Logs filters by one verdict.
       ...(more.length === 0 && { href: logsHref({ ...of, verdict }) }),
     }
@@ -100,7 +107,7 @@ function RequestHeadlines(props: { data: DetectCounts; found: DetectRequests | n
     <Headlines
       period={period}
       lines={[
-        { ...countLine(measures.requests, requested), href: logsHref(of) },
+        { ...requestLine(unit, requested), href: logsHref(of) },
         ...share,
         part(measures.verified, 'verified'),
         part(measures.claimed, 'consistent', 'unverifiable'),

@@ -71,8 +71,8 @@ function Doings({ detail }: { detail: VendorDetail }) {
     <section class="doings">
       <dl class="seen">
         <div>
-          <dt>Events in this range</dt>
-          <dd>{count(detail.events)}</dd>
+          <dt>{detail.unit.label} in this range</dt>
+          <dd>{count(detail.count)}</dd>
         </div>
         <div>
           <dt>First seen</dt>

@@ -66,7 +66,7 @@ test('of the account and this browser the report that began later counts', () =>
 })
 
 const change = (of: Partial<Change>): Change => ({
-  ...{ kind: 'operator', name: 'Manus', claims: null, count: 3, before: 0, of: null, steps: [] },
+  ...{ kind: 'operator', name: 'Manus', claims: null, count: 3, before: 0, of: null, unit: null, steps: [] },
   ...of,
 })
 

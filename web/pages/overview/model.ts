@@ -3,6 +3,7 @@ import { isoTime } from '../../app/clock.ts'
 import { logsHref, type LogsFilter } from '../../range/filters.tsx'
 import { percent, shareOf } from '../../charts/headlines.tsx'
 import { counted, count } from '../../text/format.ts'
+import { measures } from '../../text/measures.ts'
 import type { Change, ChangeKind, Changes } from '../../api/api.ts'
 import { dayMs } from '../../../db/rules/units.ts'
 
@@ -18,6 +19,14 @@ interface KindTexts {
   tone: 'error' | 'block' | 'accent'
   more: (n: number) => string
   sentence: (change: Change) => Omit<Sentence, 'name'>
+}
+
+/** What a new operator did, to follow its name. */
+function firstText(n: number, unit: Change['unit']): string {
+  if (unit === 'requests') return `sent its first ${counted(n, 'request')}`
+  return unit === 'visits'
+    ? `began its first ${counted(n, 'visit')}`
+    : `sent its first ${counted(n, 'event')}`
 }
 
 const inRequests = (n: number) => counted(n, 'request')
@@ -73,7 +82,7 @@ export const kinds: { readonly [kind in ChangeKind]: KindTexts } = {
     label: 'New operator',
     tone: 'accent',
     more: (n) => `${counted(n, 'more new operator')}`,
-    sentence: ({ count: n }) => ({ before: '', after: ` sent its first ${counted(n, 'event')}.` }),
+    sentence: ({ count: n, unit }) => ({ before: '', after: ` ${firstText(n, unit)}.` }),
   },
   tool: {
     label: 'New tool',
@@ -98,9 +107,10 @@ export function moreText({ more }: Pick<Changes, 'more'>): string | null {
 
 /** The events behind a change; a rule's are on Authz, because Logs cannot filter by rule. */
 export function hrefOf(change: Change, { since, until }: Pick<Changes, 'since' | 'until'>): string {
-  const { kind, name, claims } = change
+  const { kind, name, claims, unit } = change
   if (kind === 'refusingRule')
     return `/authz?${new URLSearchParams({ since, until, filter: `rule:${name}` })}`
+  const type = unit === null || unit === 'events' ? null : measures[unit].type
   const filters: Record<Exclude<ChangeKind, 'refusingRule'>, LogsFilter> = {
     impostor: {
       ...{ type: 'agent.requested', verdict: 'contradicted' },
@@ -110,7 +120,7 @@ export function hrefOf(change: Change, { since, until }: Pick<Changes, 'since' |
     refusedOperator: { type: 'agent.requested', vendor: name, outcome: 'blocked' },
     failingTool: { type: 'tool.executed', tool: name, outcome: 'error' },
     failingOperator: { type: 'agent.requested', vendor: name, outcome: 'error' },
-    operator: { vendor: name },
+    operator: { vendor: name, ...(type !== null && { type }) },
     tool: { type: 'tool.executed', tool: name },
   }
   return logsHref({ ...filters[kind], since, until })

@@ -10,7 +10,8 @@ import { query } from '../../app/router.ts'
 import { overview } from '../../app/session.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { Headlines, countLine } from '../../charts/headlines.tsx'
-import { pillarCounts, pillarSeries } from '../../charts/pillars.ts'
+import { kindSeries } from '../../charts/kinds.ts'
+import { unitLine } from '../../charts/unit.ts'
 import { FirstEvent, PageBar, watchForEvents } from '../../components/page-frame.tsx'
 import { Problem, useTask } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
@@ -20,7 +21,6 @@ import { logsHref } from '../../range/filters.tsx'
 import { choiceOf, rangeParams } from '../../range/range.ts'
 import { ShareButton } from '../../range/share.tsx'
 import { count, counted, localSentence, shortTime } from '../../text/format.ts'
-import { measures } from '../../text/measures.ts'
 import { chartText, hrefOf, keyOf, kinds, moreText, reports, sentenceOf, type Look } from './model.ts'
 import { markSeen, prefetchVisit, useLook } from './visit.ts'
 import { hourMs } from '../../../db/rules/units.ts'
@@ -286,53 +286,38 @@ function ReportButton() {
   )
 }
 
-const none = { count: 0, before: 0 }
-const weekMeasures = [measures.detections, measures.requests, measures.decisions, measures.toolCalls]
-const weekOutcomes = [
-  { name: 'Errors', outcome: 'error' },
-  { name: 'Blocked', outcome: 'blocked' },
-]
-
 function Week() {
   const { data, error } = useQuery(countsQuery('week', week()), overview.value?.total, {
     ...{ restMs, keepPrevious: true },
   })
   if (error) return <Problem error={error} />
   if (data === null) return null
-  const { period, all, types } = data
+  const { period, unit } = data
   const of = { since: period.since, until: period.until }
+  const lines = data.headlines.map(({ name, count: counted, before, type, outcomes }) => {
+    const [outcome] = outcomes
+    const isOne = outcomes.length === 1
+    const isLinked = outcomes.length < 2
+    return {
+      ...countLine({ name }, { count: counted, before }),
+      ...(type === unit.type && outcomes.length === 0 && unitLine(unit, data.counted)),
+      ...(isLinked && { href: logsHref({ ...of, type, ...(isOne && { outcome }) }) }),
+    }
+  })
   return (
     <section class="overview-week" aria-label="Last 7 days">
       <header>
         <h2>Last 7 days</h2>
         <ReportButton />
       </header>
-      <Headlines
-        period={period}
-        lines={[
-          countLine(measures.events, all),
-          ...weekMeasures.map((measure) => ({
-            ...countLine(measure, types[measure.type ?? ''] ?? none),
-            ...(measure.type !== null && { href: logsHref({ ...of, type: measure.type }) }),
-          })),
-          ...weekOutcomes.map(({ name, outcome }) => ({
-            ...countLine({ name }, all.outcomes[outcome] ?? none),
-            href: logsHref({ ...of, outcome }),
-          })),
-        ]}
-      />
+      <Headlines period={period} lines={lines} />
       <ChartPanel
-        what={measures.events.name}
+        what="Activity"
         period={period}
         filter={{}}
-        divisions={[
-          {
-            name: 'pillar',
-            series: pillarSeries(pillarCounts(types, all.steps.length)),
-            filterOf: (prefix) => ({ type: `${prefix}.*` }),
-          },
-        ]}
-        note={`${count(all.count)} events`}
+        lines
+        showValue={count}
+        divisions={[{ name: 'kind', series: kindSeries(data), filterOf: (type) => ({ type }) }]}
       />
     </section>
   )

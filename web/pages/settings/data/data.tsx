@@ -11,7 +11,6 @@ import { operateApi, type Retention } from '../../../api/operate-api.ts'
 import { Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 import { RoleNote } from '../sections.tsx'
 import { useRecords } from '../../../query/use-query.ts'
-import { gibibyte } from '../../../../db/rules/units.ts'
 import {
   countsRetentionDays,
   deadLetterRetentionDays,
@@ -19,6 +18,7 @@ import {
 } from '../../../../db/rules/retention-days.ts'
 
 const shownMax = 30
+const gigabyte = 1e9
 
 export function Data() {
   useEffect(() => void refreshOverview(), [])
@@ -135,13 +135,13 @@ interface LimitsDialogProps {
 
 function LimitsDialog({ limits, onSaved, onClose }: LimitsDialogProps) {
   const save = async (form: FormData): Promise<void> => {
-    const gib = amountOf(textOf(form, 'gib'))
-    const bytes = gib === null ? null : Math.round(gib * gibibyte)
+    const size = amountOf(textOf(form, 'gigabytes'))
+    const bytes = size === null ? null : Math.round(size * gigabyte)
     const days = amountOf(textOf(form, 'days'))
     const auditDays = amountOf(textOf(form, 'auditDays'))
     onSaved(await operateApi.setRetention({ days, bytes, auditDays }))
   }
-  const gib = limits.bytes === null ? '' : `${limits.bytes / gibibyte}`
+  const size = limits.bytes === null ? '' : `${limits.bytes / gigabyte}`
   return (
     <FormDialog title="Change limits" action="Save" onSubmit={save} onClose={onClose}>
       <Field
@@ -151,9 +151,9 @@ function LimitsDialog({ limits, onSaved, onClose }: LimitsDialogProps) {
         hint="Counted from arrival. Empty: server default."
       />
       <Field
-        name="gib"
+        name="gigabytes"
         label="Size limit in GB"
-        value={gib}
+        value={size}
         hint="The oldest events are deleted first. Empty: server default."
       />
       <Field
