@@ -3,7 +3,7 @@ import type { RecountProgress, Store } from '../../../db/contract/store.ts'
 import type { JobLease } from '../../../db/contract/nodes.ts'
 import { isoTime } from '../../clock.ts'
 import type { Log } from '../../log.ts'
-import { forEachOrg, orgIdsOf } from './expire-all.ts'
+import { forEachOrg, orgIdsOf } from '../../system/steps.ts'
 
 const hourMs = 3_600_000
 

@@ -19,8 +19,8 @@ import {
   warningsOf,
   type Warning,
 } from './endpoint-fields.ts'
-import { secretPurpose } from '../delivery/signing.ts'
-import { endpointView } from '../view.ts'
+import { secretPurpose } from '../sinks/signing.ts'
+import { endpointView } from './endpoint-view.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Endpoint, EndpointChange } from '../../../db/contract/webhooks.ts'
 import type { SinkOptions } from '../sinks/sink.ts'

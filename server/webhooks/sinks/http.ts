@@ -14,7 +14,7 @@ import {
   type SinkResponse,
 } from './sink.ts'
 import { firstReached, isPrivateName, refuseForbidden, requireAddresses } from './addresses.ts'
-import { secretPurpose, signedHeaders } from '../delivery/signing.ts'
+import { secretPurpose, signedHeaders } from './signing.ts'
 
 export interface HttpTarget {
   url: URL
