@@ -85,10 +85,10 @@ const layers: { [tree: string]: string[][] } = {
     ['web/charts'],
     ['web/range'],
     ['web/query', 'web/components'],
+    ['web/text'],
+    ['web/app'],
     ['web/live'],
     ['web/api'],
-    ['web/app'],
-    ['web/text'],
   ],
 }
 

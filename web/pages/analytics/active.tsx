@@ -1,5 +1,6 @@
 /** Panels of Analytics with their own query, because sketches take longer to read than counts. */
-import { countsQuery, useQuery } from '../../query/use-query.ts'
+import { useQuery } from '../../query/use-query.ts'
+import { countsQuery } from '../../range/counts-query.ts'
 import { isoTime } from '../../app/clock.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { DataTable, type Column } from '../../charts/data-table.tsx'

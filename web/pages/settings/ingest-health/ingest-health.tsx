@@ -19,7 +19,7 @@ import { session } from '../../../app/session.ts'
 import { Choice } from '../../../components/dialog.tsx'
 import { IngestHours } from './hours.tsx'
 import { Moment } from '../../../components/time.tsx'
-import { RoleNote } from '../sections.tsx'
+import { RoleNote } from '../../../components/role-note.tsx'
 import { useRecords } from '../../../query/use-query.ts'
 import { RecordTable } from '../../../components/record-table.tsx'
 
