@@ -28,7 +28,7 @@ export async function bundleWeb({ root, outDir, minify }: BundleWeb): Promise<vo
       asset: 'assets/[name]-[hash].[ext]',
     },
   })
-  // A single file at a fixed address, which `web/live/shared.ts` opens.
+  // A single file at a fixed address, which `web/api/shared-live.ts` opens.
   const worker = await Bun.build({
     ...common,
     entrypoints: [join(root, 'web/live/worker.ts')],

@@ -5,7 +5,7 @@ import {
   deadLetterRetentionDays,
   deliveredRetentionDays,
 } from '../db/rules/retention-days.ts'
-import { dayMs } from '../db/rules/units.ts'
+import { dayMs } from '../db/contract/units.ts'
 
 const fieldChars = Object.fromEntries(
   eventFields.map(({ name, charsMax }) => [`${name}CharsMax`, charsMax]),

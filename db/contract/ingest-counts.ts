@@ -1,5 +1,5 @@
 /** The store's interface for ingest counts by organization, hour of arrival and key. */
-import { hourMs } from '../rules/units.ts'
+import { hourMs } from './units.ts'
 
 export const countHourMs = hourMs
 

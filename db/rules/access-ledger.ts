@@ -12,7 +12,7 @@ import {
   type RequestKind,
 } from '../contract/access-logs.ts'
 import type { EventBatch } from '../contract/store.ts'
-import { dayMs, hourMs } from './units.ts'
+import { dayMs, hourMs } from '../contract/units.ts'
 import { countsRetentionDays } from './retention-days.ts'
 
 export interface SourceKey {

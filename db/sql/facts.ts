@@ -8,7 +8,7 @@ import { storedPack } from './settings/settings.ts'
 import { atOnce } from './slices.ts'
 import type { Checkup, DatabaseFacts } from '../contract/operations.ts'
 import type { StoredPack } from '../contract/operations.ts'
-import { dayMs, hourMs } from '../rules/units.ts'
+import { dayMs, hourMs } from '../contract/units.ts'
 
 /** One snapshot of the database. Tables that its schema lacks count as empty. */
 export function readFacts(db: Database, schema: number): DatabaseFacts {

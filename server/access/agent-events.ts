@@ -5,6 +5,7 @@
  * An event's id is a keyed hash of the start of its file, the offset of its line and the line. The same file therefore
  * has the same ids under another name, compressed, copied or from a pipe, and after it has grown.
  */
+import { shortAddress } from '../text/short-address.ts'
 import type { EventRecord, RequestKind } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
 import { trustReader } from '../http/address.ts'
@@ -16,7 +17,7 @@ import { accessRecords, judgedAgent, type Fields, type RequestParts } from './ev
 import { byteOrderMark, type FileParser } from './formats.ts'
 import { judgedFields } from '../evidence/judged-record.ts'
 import type { MarkRobots } from '../robots/judge.ts'
-import type { HostNames } from './host-names.ts'
+import type { HostNames } from '../system/host-names.ts'
 import type { LogRequest } from './log-request.ts'
 import type { NamedSource } from './source-names.ts'
 import {
@@ -299,23 +300,6 @@ function queryOf(path: string, names: string[]): Fields | null {
     return value === null ? [] : [[name, storable(value, queryValueCharsMax)]]
   })
   return kept.length === 0 ? null : Object.fromEntries(kept)
-}
-
-/** The /24 or /48 network of an address. */
-export function shortAddress(address: string): string | null {
-  const v4 = /^(\d{1,3}\.\d{1,3}\.\d{1,3})\.\d{1,3}$/.exec(address)?.[1]
-  if (v4 !== undefined) return `${v4}.0/24`
-  if (!address.includes(':') || !/^[0-9a-f:]+$/i.test(address)) return null
-  const [head = '', tail] = address.toLowerCase().split('::')
-  const front = head.split(':').filter(Boolean)
-  const back = (tail ?? '').split(':').filter(Boolean)
-  const missing = tail === undefined ? 0 : Math.max(0, 8 - front.length - back.length)
-  const groups = [...front, ...Array<string>(missing).fill('0'), ...back]
-  if (groups.length !== 8) return null
-  return `${groups
-    .slice(0, 3)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')}::/48`
 }
 
 function referral(assistant: Assistant, request: LogRequest, options: AccessOptions): Fields {

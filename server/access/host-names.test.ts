@@ -6,7 +6,8 @@ import { bundledEvidence } from '../evidence/evidence.ts'
 import type { Judgment } from '../../sdk/judge/judge.ts'
 import { agentEvents } from './agent-events.ts'
 import { formatNamed } from './formats.ts'
-import { lookUpAgents, startHostNames, type HostNames } from './host-names.ts'
+import { startHostNames, type HostNames } from '../system/host-names.ts'
+import { lookUpAgents } from './look-up-agents.ts'
 
 const own = { v4: '198.51.100.10', v6: '2001:db8:1::10' }
 const [forged, foreign, nameless, silent] = [

@@ -6,7 +6,7 @@ import { checkFormat, detectFormat, hasUserAgent, withoutUserAgent, type Guess }
 import { byteOrderMark, formatNamed } from './formats.ts'
 import { blocksOf, findLogs, lineBytesMax, openLog, reasonOf, textBefore } from './input.ts'
 import type { Block, FileProblem, LogFile, OpenLog } from './input.ts'
-import { lookUpAgents } from './host-names.ts'
+import { lookUpAgents } from './look-up-agents.ts'
 import { addBad, badLinesShown, countAgent, newSums, type Sums } from './import-sums.ts'
 import type { FoundSource, NamedSource } from './source-names.ts'
 import { lineBatch, lineBefore, tailHash } from './line-batch.ts'

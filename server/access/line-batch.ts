@@ -1,7 +1,7 @@
 /** Lines of one log that wait to be stored, as the store takes them: with their events, counts and place in the log. */
 import type { AccessLines, EventRecord, OtherKind } from '../../db/contract/store.ts'
 import { limits } from '../limits.ts'
-import { hourMs } from '../../db/rules/units.ts'
+import { hourMs } from '../../db/contract/units.ts'
 
 /** What a line counts as: a request by its kind, a comment or blank line, or one that does not fit the format. */
 export type LineKind = 'agent' | OtherKind | 'note' | 'bad'

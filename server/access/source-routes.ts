@@ -12,7 +12,7 @@ import type { SignIns } from '../identity/sign-in/sign-ins.ts'
 import type { WatchedLog } from './claims.ts'
 import type { AccessReceiver } from './receiver.ts'
 import type { SyslogListener, SyslogReport } from './syslog.ts'
-import { hourMs, weekMs } from '../../db/rules/units.ts'
+import { hourMs, weekMs } from '../../db/contract/units.ts'
 
 export interface SourceRoutesServices {
   store: Pick<Store, 'accessLogs' | 'orgs' | 'events' | 'keys'>

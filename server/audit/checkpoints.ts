@@ -24,12 +24,13 @@ import {
 } from './signing.ts'
 import { isoTime } from '../clock.ts'
 import { clockToleranceMs } from '../system/clock-guard.ts'
-import { forEachOrg, kindsOfOne, ruleOf, type RetentionRule } from '../operations/retention/expire-all.ts'
+import { forEachOrg, kindsOfOne } from '../system/steps.ts'
+import { ruleOf, type RetentionRule } from '../system/retention-rule.ts'
 import { auditEntry } from './entry.ts'
 import type { AuditAnchor, AuditCheckpoint, SignedHead, Store } from '../../db/contract/store.ts'
 import type { Log } from '../log.ts'
 import type { KeyRing } from '../system/key-ring.ts'
-import { dayMs } from '../../db/rules/units.ts'
+import { dayMs } from '../../db/contract/units.ts'
 
 /** What signs the trail and stores its checkpoints. */
 export interface TrailServices {

@@ -9,7 +9,7 @@ import { unitTypes } from './unit-types.ts'
 import { vouchedJudges } from '../../db/contract/provenance.ts'
 import type { AgentNames, BreakdownQuery, EventFilter, Store } from '../../db/contract/store.ts'
 import type { Change, ChangeKind, Changes } from './shapes.ts'
-import { dayMs, hourMs } from '../../db/rules/units.ts'
+import { dayMs, hourMs } from '../../db/contract/units.ts'
 
 /** In the order of Overview: what may need an answer comes first. */
 const changeKinds: ChangeKind[] = [

@@ -33,7 +33,7 @@ import type {
   Unjudged,
   WeekCounts,
 } from './shapes.ts'
-import { dayMs } from '../../db/rules/units.ts'
+import { dayMs } from '../../db/contract/units.ts'
 
 /** The counts of a page and its breakdowns, from hourly counts, or under filters from the events. */
 async function counted<K extends string>(

@@ -14,7 +14,7 @@ import type {
   MetricsRow,
 } from '../../db/contract/store.ts'
 import type { BreakdownView, BreakdownRow, PeriodCount, EventCounts, Totals } from './shapes.ts'
-import { hourMs } from '../../db/rules/units.ts'
+import { hourMs } from '../../db/contract/units.ts'
 
 export interface TypeCounts {
   all: EventCounts

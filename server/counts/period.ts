@@ -12,7 +12,7 @@ import { onlyVouched } from '../../db/rules/vouched-verdicts.ts'
 import { isLongerThan } from '../text/text.ts'
 import type { AlsoFilter, CountedMember, EventFilter, Store } from '../../db/contract/store.ts'
 import type { PeriodView, RangeName } from './shapes.ts'
-import { dayMs, hourMs } from '../../db/rules/units.ts'
+import { dayMs, hourMs } from '../../db/contract/units.ts'
 import { countsRetentionDays } from '../../db/rules/retention-days.ts'
 
 export const periodParameters: Record<string, ParameterKind> = {

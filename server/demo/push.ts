@@ -6,7 +6,7 @@ import { demoSiteId } from './event.ts'
 import { atOnce } from '../http/slices.ts'
 import { demoTools } from './tools.ts'
 import type { Store } from '../../db/contract/store.ts'
-import { dayMs } from '../../db/rules/units.ts'
+import { dayMs } from '../../db/contract/units.ts'
 
 /** Pushes only once, because a second time would store old versions after new ones. */
 export async function pushDemo(

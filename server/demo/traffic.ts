@@ -5,7 +5,7 @@ import { hash, randomFrom, type Random } from './random.ts'
 import { agentOf, rarelyFaked, referral, visitSteps, type News } from './visit.ts'
 import { demoTools } from './tools.ts'
 import { crawlerAgents, newcomers, type Agent, type AgentClass } from './cast.ts'
-import { dayMs, hourMs } from '../../db/rules/units.ts'
+import { dayMs, hourMs } from '../../db/contract/units.ts'
 
 export interface TrafficRequest {
   seed: number

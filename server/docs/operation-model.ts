@@ -8,7 +8,7 @@ import type { Schema } from '../http/validate.ts'
 import { limits } from '../limits.ts'
 import type { Scope } from '../http/guard.ts'
 import { errorStatus, type ErrorCode } from '../errors.ts'
-import { dayMs, hourMs } from '../../db/rules/units.ts'
+import { dayMs, hourMs } from '../../db/contract/units.ts'
 
 export interface Parameter {
   schema: Schema

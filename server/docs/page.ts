@@ -1,5 +1,5 @@
 /** Renders the API reference at /docs. */
-import { docsNavigation, framedPage, type PageOptions } from './page-frame.ts'
+import { docsNavigation, framedPage, type PageOptions } from '../http/page-frame.ts'
 import { errorsOf, statusIn, type Answer, type Operation } from './operation-model.ts'
 import { operations } from './openapi.ts'
 import { webhookMessages, type WebhookMessage } from './webhook-messages-model.ts'

@@ -4,13 +4,13 @@ import { clientGuidePage, clientGuides, guidePage, nodesPage, proofPage } from '
 import { addressOf } from '../http/address.ts'
 import { json, jsonText, pageCsp } from '../http/response.ts'
 import { readQuery } from '../http/request.ts'
-import { dashboardLinks, pageScript, pageStyle } from './page-frame.ts'
+import { dashboardLinks, pageScript, pageStyle } from '../http/page-frame.ts'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { AppError } from '../errors.ts'
 import { assetResponse, loadAssets, type Asset, type Assets } from '../http/assets.ts'
 import type { Clock } from '../clock.ts'
-import { hourMs } from '../../db/rules/units.ts'
+import { hourMs } from '../../db/contract/units.ts'
 
 interface DocsRoutesServices {
   clock: Clock

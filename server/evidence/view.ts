@@ -1,7 +1,7 @@
 /** What the command line and Settings show of the evidence pack in force. */
 import type { EvidencePack, Origin, Products } from '../../sdk/judge/evidence-pack.ts'
 import { networksIn, type EvidenceInForce } from './evidence.ts'
-import { dayMs } from '../../db/rules/units.ts'
+import { dayMs } from '../../db/contract/units.ts'
 
 /** One list of the pack, without its networks or names. */
 export interface ListView {

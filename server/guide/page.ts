@@ -15,7 +15,7 @@ import go from './recipes/sightglass.go' with { type: 'text' }
 import php from './recipes/sightglass.php' with { type: 'text' }
 import python from './recipes/sightglass.py' with { type: 'text' }
 import { configText, mcpClients } from '../mcp/clients.ts'
-import { docsNavigation, framedPage, type PageOptions } from '../docs/page-frame.ts'
+import { docsNavigation, framedPage, type PageOptions } from '../http/page-frame.ts'
 
 export function operationsGuide(commandReference: string): string {
   return `${text}\n${commandReference}`

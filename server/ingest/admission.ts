@@ -4,7 +4,7 @@ import { AppError, retryAfter } from '../errors.ts'
 import { requireBodyCapacity } from '../http/body.ts'
 import { limits } from '../limits.ts'
 import type { Store } from '../../db/contract/store.ts'
-import type { DiskWatch } from '../operations/health/disk.ts'
+import type { DiskWatch } from '../system/disk.ts'
 
 export interface AdmissionServices {
   store: Store

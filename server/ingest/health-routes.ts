@@ -9,7 +9,7 @@ import type { SignIns } from '../identity/sign-in/sign-ins.ts'
 import type { IngestCounts } from './counts.ts'
 import type { Rejections } from './rejected.ts'
 import type { IngestCount, ScopeCount } from '../../db/contract/ingest-counts.ts'
-import { dayMs, hourMs } from '../../db/rules/units.ts'
+import { dayMs, hourMs } from '../../db/contract/units.ts'
 
 interface IngestHealthRoutesServices {
   store: Store

@@ -25,7 +25,7 @@ import type { ApiKey, AppendResult, EventRecord, Store } from '../../db/contract
 import type { Clock } from '../clock.ts'
 import type { ClockGuard } from '../system/clock-guard.ts'
 import type { SharedNode } from '../system/shared-node.ts'
-import type { DiskWatch } from '../operations/health/disk.ts'
+import type { DiskWatch } from '../system/disk.ts'
 import type { KeyGuard } from '../http/guard.ts'
 import type { RateLimits } from '../http/rate-limit.ts'
 

@@ -5,7 +5,7 @@ import { limits } from '../limits.ts'
 import { countedMembers, filterableFields } from '../../db/contract/event-fields.ts'
 import { vouchedJudges } from '../../db/contract/provenance.ts'
 import type { CountedBy, CountedMember, EventFilter, EventStore } from '../../db/contract/store.ts'
-import { hourMs } from '../../db/rules/units.ts'
+import { hourMs } from '../../db/contract/units.ts'
 
 type CountedEvents = Pick<EventStore, 'metrics' | 'breakdown' | 'filteredCounts' | 'histogram'>
 

@@ -17,7 +17,7 @@ import {
   type Run,
 } from './question.ts'
 import { clean, cleanJson, uncleaned } from './untrusted.ts'
-import { hourMs } from '../../db/rules/units.ts'
+import { hourMs } from '../../db/contract/units.ts'
 
 interface Fields {
   [name: string]: unknown

@@ -12,7 +12,7 @@ import type { Cipher } from '../system/encryption.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { fieldNames } from './model.ts'
 import { clean } from './untrusted.ts'
-import { hourMs } from '../../db/rules/units.ts'
+import { hourMs } from '../../db/contract/units.ts'
 
 export interface Asking {
   store: Store

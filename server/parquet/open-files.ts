@@ -11,7 +11,7 @@ import { countEvents, walkEvents } from '../api/traces/export.ts'
 import type { Manifest, ManifestFile, ParquetWriter } from './parquet.ts'
 import type { EventStore, Store } from '../../db/contract/store.ts'
 import type { Log } from '../log.ts'
-import { dayMs } from '../../db/rules/units.ts'
+import { dayMs } from '../../db/contract/units.ts'
 
 export const openFolder = 'open'
 

@@ -4,7 +4,7 @@ import { isoTime } from '../clock.ts'
 import { version } from '../system/version.ts'
 import { parquetSchema, type EventRow } from './events.ts'
 import type { ParquetAnswer, ParquetRequest, ParquetResult } from './thread.ts'
-import { dayMs } from '../../db/rules/units.ts'
+import { dayMs } from '../../db/contract/units.ts'
 
 export type { EventRow }
 

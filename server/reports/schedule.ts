@@ -6,7 +6,7 @@ import { readEmail } from '../identity/people/members.ts'
 import { limits } from '../limits.ts'
 import { optionTables, type OptionTable } from '../text/option-tables.ts'
 import { isZone, momentOf, moved, startOf, wallOf } from '../text/time-zone.ts'
-import { hourMs } from '../../db/rules/units.ts'
+import { hourMs } from '../../db/contract/units.ts'
 
 export interface ReportRule {
   org: string | null // slug or id; null: `default`, or the first one

@@ -19,7 +19,7 @@ import { StoreError } from '../../db/contract/errors.ts'
 import { hashOf, reportEndpoint, scheduleReport, type SentAct } from './webhook.ts'
 import type { Org, Store } from '../../db/contract/store.ts'
 import type { Endpoint } from '../../db/contract/webhooks.ts'
-import { dayMs, hourMs } from '../../db/rules/units.ts'
+import { dayMs, hourMs } from '../../db/contract/units.ts'
 
 export interface ScheduledReports {
   /** Whether a run could have something to do. */

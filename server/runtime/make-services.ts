@@ -1,5 +1,5 @@
 /** Creates every service of a server from its configuration and store, and starts background work. */
-import { startHostNames } from '../access/host-names.ts'
+import { startHostNames } from '../system/host-names.ts'
 import { makeReceiver } from '../access/receiver.ts'
 import type { SyslogRule } from '../access/syslog.ts'
 import type { WatchRule } from '../access/watches.ts'
@@ -15,7 +15,7 @@ import { startClockGuard, testTime, type ClockGuard } from '../system/clock-guar
 import { startNode } from '../system/shared-node.ts'
 import { startJobs, type Jobs } from '../system/scheduler.ts'
 import { diagnosedOf } from '../operations/doctor/options.ts'
-import { probeFsync, watchDisk } from '../operations/health/disk.ts'
+import { probeFsync, watchDisk } from '../system/disk.ts'
 import { memoryAllowed, watchMemory } from '../operations/health/memory.ts'
 import { nodeReport } from '../operations/health/nodes.ts'
 import { makeUpkeepWatch } from '../operations/health/upkeep.ts'
@@ -59,7 +59,7 @@ import { robotsReader } from '../robots/judge.ts'
 import { requireApplianceId } from '../system/appliance-id.ts'
 import { protectedFiles } from '../system/watched-path.ts'
 import { watchRobots, type RobotsFiles, type RobotsSource } from '../robots/watched-files.ts'
-import type { RetentionRule } from '../operations/retention/expire-all.ts'
+import type { RetentionRule } from '../system/retention-rule.ts'
 
 /** Everything `serve` starts with, made from the options of the command line. */
 export interface ServeConfig {

@@ -13,7 +13,7 @@ import { StoreError } from '../../db/contract/errors.ts'
 import type { ShareLink } from '../../db/contract/share-links.ts'
 import type { Store } from '../../db/contract/store.ts'
 import type { Log } from '../log.ts'
-import { dayMs } from '../../db/rules/units.ts'
+import { dayMs } from '../../db/contract/units.ts'
 
 interface Services {
   store: Pick<Store, 'shareLinks' | 'retention'>

@@ -1,6 +1,6 @@
 /** /share/{token}: a page for anybody with the link. /api/share-links: the links of an organization. */
 import { Elysia } from 'elysia'
-import { dashboardLinks } from '../docs/page-frame.ts'
+import { dashboardLinks } from '../http/page-frame.ts'
 import { senderName } from '../http/address.ts'
 import { contextOf, readQuery } from '../http/request.ts'
 import { json } from '../http/response.ts'

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { writeWhole } from '../../db/rules/durable-files.ts'
 import { elapsedMs, isoTime, systemClock, type Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
-import { hourMs } from '../../db/rules/units.ts'
+import { hourMs } from '../../db/contract/units.ts'
 
 export interface ClockHold {
   sinceMs: number // wall-clock time after the jump

@@ -1,5 +1,5 @@
 /** Hours, days and months in a time zone, for the server's counts and the dashboard's charts and pickers. */
-import { dayMs, hourMs, secondMs } from '../../db/rules/units.ts'
+import { dayMs, hourMs, secondMs } from '../../db/contract/units.ts'
 
 /** Whether this runtime knows a time zone such as `Europe/Berlin`; never throws. */
 export function isZone(name: string): boolean {

@@ -6,6 +6,7 @@ import { isoTime, type Clock } from '../clock.ts'
 import { waitingFor, type Sender } from './delivery/waiting.ts'
 import { incidentSentence, linkOf, severityOf } from './alerts/alerts.ts'
 import type { Attempt, Endpoint, EndpointCounts, StoredDelivery } from '../../db/contract/webhooks.ts'
+import type { Delivery } from '../../db/contract/webhooks.ts'
 import type { Incident, MeasureDefinition, Rule, RuleKind, RuleNumbers } from '../../db/contract/alerts.ts'
 import type { Actor } from '../audit/entry.ts'
 
@@ -49,41 +50,6 @@ export function attemptView({ atMs, status, durationMs, responseExcerpt, error }
 }
 
 export type AttemptView = ReturnType<typeof attemptView>
-
-/** Without secrets. */
-export function endpointView({ endpoint, counts }: { endpoint: Endpoint; counts: EndpointCounts }) {
-  const { id, orgId, url, label, types, outcomes, classes, siteIds, status, pausedReason } = endpoint
-  return {
-    id,
-    orgId,
-    url,
-    label,
-    types,
-    outcomes,
-    classes,
-    sites: siteIds,
-    batchSize: endpoint.batchSize,
-    retryWaits: endpoint.retryWaitsMs?.map((ms) => ms / 1_000) ?? null, // seconds; null: the default of the server
-    status,
-    pausedReason,
-    pausedAt: time(endpoint.pausedAtMs),
-    position: endpoint.position,
-    sequence: endpoint.sequence,
-    missed: endpoint.missed,
-    replayUntil: endpoint.replayUntil,
-    resumePosition: endpoint.resumePosition,
-    pending: counts.pending,
-    delivered: counts.delivered,
-    deadLetters: counts.deadLetter,
-    createdAt: isoTime(endpoint.createdAtMs),
-    lastSuccessAt: time(endpoint.lastSuccessAtMs),
-    failingSince: time(endpoint.failingSinceMs),
-    nextProbeAt: time(endpoint.nextProbeAtMs),
-    oldSecretUntil: time(endpoint.previousUntilMs),
-  }
-}
-
-export type EndpointView = ReturnType<typeof endpointView>
 
 /** A rule that compares a measure has the fields of its definition, too. */
 export interface RuleView extends RuleNumbers, Partial<Omit<MeasureDefinition, 'eventsMin'>> {

@@ -40,7 +40,7 @@ const laws: Law[] = [
       edge.to !== 'server/text/waiting.ts' &&
       edge.to !== 'db/contract/event-fields.ts' &&
       edge.to !== 'db/contract/provenance.ts' &&
-      edge.to !== 'db/rules/units.ts' &&
+      edge.to !== 'db/contract/units.ts' &&
       edge.to !== 'db/rules/retention-days.ts' &&
       !(/^web\/api\/[^/]+\.ts$/.test(edge.from) && edge.typeOnly && inServer(edge.to)),
   },

@@ -1,7 +1,7 @@
 /** The HTTP client of the dashboard: typed calls, and one error type for every failure. */
-import { basePath } from '../app/router.ts'
+import { basePath } from './base-path.ts'
 import { filterParams, type EventFilter, type ReceivedEvent, type TraceEvent } from './event-shapes.ts'
-import { sharedLive } from '../live/shared.ts'
+import { sharedLive } from './shared-live.ts'
 import type {
   ActiveAgents,
   AnalyticsCounts,

@@ -2,7 +2,8 @@
 import type { BacktestView } from '../../server/webhooks/alerts/backtest.ts'
 import type { Notice } from '../../server/webhooks/alerts/alerts.ts'
 import type { RequestView, SecretView } from '../../server/webhooks/routes.ts'
-import type { AttemptView, EndpointView, IncidentView, RuleView } from '../../server/webhooks/view.ts'
+import type { AttemptView, IncidentView, RuleView } from '../../server/webhooks/view.ts'
+import type { EndpointView } from '../../server/webhooks/endpoints/endpoint-view.ts'
 import type { WaitingFor } from '../../server/text/waiting.ts'
 import { exchange, get, json, post } from './api.ts'
 

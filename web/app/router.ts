@@ -1,14 +1,9 @@
 /** The URL: path below the base path, query, and navigation without a page load. */
 import { computed, signal } from '@preact/signals'
 import { options, type VNode } from 'preact'
+import { basePath } from '../api/base-path.ts'
 
-/** The base path of the dashboard. The server writes it into the page; links and API calls begin with it. */
 const inBrowser = typeof window !== 'undefined'
-
-/** Such as "/sightglass"; empty at the root of the host. */
-export const basePath = inBrowser
-  ? (document.querySelector<HTMLMetaElement>('meta[name="base-path"]')?.content ?? '')
-  : ''
 
 /** The address of this appliance as the browser reaches it. */
 export function ownAddress(): string {

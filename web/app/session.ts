@@ -1,7 +1,7 @@
 /** The signed-in person, their organization, and signing in and out. */
 import { effect, signal } from '@preact/signals'
 import { ApiError, api, changingCookie, type Overview, type Session, type Totals } from '../api/api.ts'
-import { setLiveReader } from '../live/shared.ts'
+import { setLiveReader } from '../api/shared-live.ts'
 import { navigate, place, safeReturn } from './router.ts'
 
 type Entry = 'asking' | 'signed-out' | 'signed-in' | 'failed'

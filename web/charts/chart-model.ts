@@ -4,7 +4,7 @@ import { momentOf, wallOf } from '../../server/text/time-zone.ts'
 import { bytesText, clockTime, compactCount, dayName, exactDuration } from '../text/format.ts'
 import type { BreakdownRow, EventCounts } from '../api/api.ts'
 import type { Options } from 'uplot'
-import { dayMs, hourMs } from '../../db/rules/units.ts'
+import { dayMs, hourMs } from '../../db/contract/units.ts'
 
 export interface Series {
   name: string

@@ -21,7 +21,7 @@ import {
   saveView,
   viewNameCharsMax,
   viewPath,
-} from '../api/saved-views.ts'
+} from '../app/saved-views.ts'
 import { session } from '../app/session.ts'
 
 interface SavedViewsProps {

@@ -2,7 +2,7 @@
  * Shares one live stream between the tabs of a browser: reads it once and sends each tab the events of its filter. The
  * events between a tab's position and the stream's are fetched first, so a new tab has no gaps and no duplicates.
  */
-import { messageReader, type StreamMessage } from './shared.ts'
+import { messageReader, type StreamMessage } from '../api/shared-live.ts'
 import { traceParameter } from '../../db/contract/event-fields.ts'
 import { eventTimeMs, fieldFilters } from '../api/field-filters.ts'
 import type { EventFilter, ReceivedEvent } from '../api/event-shapes.ts'

@@ -1,6 +1,6 @@
 /** Follows the live stream of events and reconnects at its last position after every break. */
 import { ApiError, type ReceivedEvent } from '../api/api.ts'
-import { messageReader } from './shared.ts'
+import { messageReader } from '../api/shared-live.ts'
 
 export type LiveState =
   { state: 'connecting' | 'live' } | { state: 'lost'; error: ApiError | null; retryInMs: number }

@@ -2,7 +2,7 @@
 import type { EventFilter } from '../api/event-shapes.ts'
 import { filterParams } from '../api/event-shapes.ts'
 import { createHub } from './hub.ts'
-import { hereMsMax, type ToTab, type ToWorker } from './shared.ts'
+import { hereMsMax, type ToTab, type ToWorker } from '../api/shared-live.ts'
 
 /** Each person and organization in this browser has its own stream. */
 const hubs = new Map<string, ReturnType<typeof createHub>>()

@@ -13,7 +13,7 @@ import { chooseZone } from '../app/clock.ts'
 import { FilterValue } from '../components/key-label.tsx'
 import { counted } from '../text/format.ts'
 import { filterHref, filterable, filtersOf, logsHref } from './filters.tsx'
-import type { CountsModel } from '../query/use-query.ts'
+import type { CountsModel } from './counts-query.ts'
 import type { ComponentChildren } from 'preact'
 import type { PeriodView } from '../api/api.ts'
 

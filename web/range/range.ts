@@ -4,7 +4,7 @@ import { isoTime, now, zone } from '../app/clock.ts'
 import { clockTime, counted, dayName, hourTime, monthName, zoneMark } from '../text/format.ts'
 import { navigate, place, withQuery } from '../app/router.ts'
 import type { PeriodView } from '../api/api.ts'
-import { dayMs, hourMs } from '../../db/rules/units.ts'
+import { dayMs, hourMs } from '../../db/contract/units.ts'
 import { countsRetentionDays } from '../../db/rules/retention-days.ts'
 
 export const runningRanges = {

@@ -12,9 +12,9 @@ import { theme, themes } from '../app/theme.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { Text } from '../components/text.tsx'
 import { api, get, sessionApi } from '../api/api.ts'
-import { loadViews, savedViews, viewPath } from '../api/saved-views.ts'
+import { loadViews, savedViews, viewPath } from '../app/saved-views.ts'
 import { registryApi } from '../api/registry-api.ts'
-import { dayMs } from '../../db/rules/units.ts'
+import { dayMs } from '../../db/contract/units.ts'
 import { countsRetentionDays } from '../../db/rules/retention-days.ts'
 
 const action = (name: string, run: () => void): Command => ({ name, kind: '', run })

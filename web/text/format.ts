@@ -1,7 +1,7 @@
 /** Formats numbers and times for the whole dashboard. Times are in the chosen zone, tooltips in UTC. */
 import { offsetAt } from '../../server/text/time-zone.ts'
 import { now, zone } from '../app/clock.ts'
-import { dayMs, hourMs, minuteMs } from '../../db/rules/units.ts'
+import { dayMs, hourMs, minuteMs } from '../../db/contract/units.ts'
 
 const integer = new Intl.NumberFormat('en-GB')
 const compact = new Intl.NumberFormat('en-GB', { notation: 'compact', maximumFractionDigits: 1 })

@@ -2,7 +2,7 @@
 import { failure, ok, warning, type Settings } from './finding.ts'
 import type { Finding } from '../../contract/operations.ts'
 import type { Database } from '../../sql/database.ts'
-import { mebibyte } from '../../rules/units.ts'
+import { mebibyte } from '../../contract/units.ts'
 
 const lagBytesMax = 256 * mebibyte
 const slotBytesMax = 4_096 * mebibyte

@@ -5,7 +5,7 @@ import type { Database } from '../database.ts'
 import type { ReadContext, WriteContext } from '../contexts.ts'
 import { storedLastSeq } from '../events/blocks/block-table.ts'
 import { placeOf } from '../events/blocks/block.ts'
-import { dayMs } from '../../rules/units.ts'
+import { dayMs } from '../../contract/units.ts'
 
 export const nodeWriteVerbs = {
   'nodes.register': register,

@@ -33,7 +33,7 @@ import {
 import { readSeed } from '../../sql/events/dedupe/fingerprints.ts'
 import { openTerms, type Terms } from '../../sql/events/write/org-state.ts'
 import type { SqliteDatabase } from '../file/connection.ts'
-import { hourMs } from '../../rules/units.ts'
+import { hourMs } from '../../contract/units.ts'
 
 /** Longer texts were never meant as names, and 4,096 of them, interned, would fill memory at every start. */
 const internedCharsMax = 200

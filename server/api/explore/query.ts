@@ -15,7 +15,7 @@ import { readText } from '../traces/filter.ts'
 import { limits } from '../../limits.ts'
 import { periodOf, readZone, type Period } from '../../counts/period.ts'
 import type { CountedMember, Store } from '../../../db/contract/store.ts'
-import { hourMs } from '../../../db/rules/units.ts'
+import { hourMs } from '../../../db/contract/units.ts'
 
 /** Parameters of both routes. */
 export const exploreParameters = {

@@ -6,7 +6,8 @@ import { watchPermit } from '../../http/permit.ts'
 import { contextOf, invalidQuery, ownerOf, readQuery } from '../../http/request.ts'
 import { limits } from '../../limits.ts'
 import { filterParameters, readFilter } from '../traces/filter.ts'
-import { receivedJson } from '../traces/record.ts'
+import { livePosition, livePurpose } from '../traces/live-position.ts'
+import { wrapEvents } from '../traces/record.ts'
 import type { EventFilter, EventStore, Store, StoredEvent } from '../../../db/contract/store.ts'
 import type { Owner, Share, Shares } from '../../http/shares.ts'
 import type { Cipher } from '../../system/encryption.ts'
@@ -20,14 +21,8 @@ interface LiveRoutesServices {
   streamShares: Shares
 }
 
-const purpose = 'live-position'
 const heartbeatMs = 10_000
 const lifeMs = 30 * 60_000
-
-/** The opaque position after which a stream resumes. */
-export function livePosition(cursorCipher: Cipher, orgId: string, seq: number): string {
-  return cursorCipher.encrypt(purpose, [orgId, seq])
-}
 
 export function liveRoutes(services: LiveRoutesServices) {
   const { store, cursorCipher, signIns, streams } = services
@@ -40,7 +35,7 @@ export function liveRoutes(services: LiveRoutesServices) {
       const filter = readFilter(query)
       // A browser that reconnects sends the last id it received, which is newer than `after` in its URL.
       const from = request.headers.get('last-event-id') || query.one('after')
-      const opened = from ? (cursorCipher.decrypt(purpose, from) as [string, number] | null) : null
+      const opened = from ? (cursorCipher.decrypt(livePurpose, from) as [string, number] | null) : null
       if (from && opened?.[0] !== orgId) throw invalidQuery('after', 'Invalid stream position.')
       const afterSeq = opened ? opened[1] : await store.events.lastSeq(orgId)
       if (request.method === 'HEAD') return new Response(null, { headers: streamHeaders })
@@ -95,7 +90,7 @@ async function missed(
   const orgId = view.org.id
   const filter = readFilter(query)
   const seqOf = (name: string): number => {
-    const opened = cursorCipher.decrypt(purpose, query.one(name) ?? '') as [string, number] | null
+    const opened = cursorCipher.decrypt(livePurpose, query.one(name) ?? '') as [string, number] | null
     if (opened?.[0] !== orgId) throw invalidQuery(name, 'Invalid stream position.')
     return opened[1]
   }
@@ -129,10 +124,6 @@ const streamHeaders = {
 /** `{"events":[{"receivedAt":…,"event":…,"record":…}]}` with each event's stored text unchanged. */
 function eventsJson(events: StoredEvent[]): string {
   return `{"events":[${wrapEvents(events)}]}`
-}
-
-export function wrapEvents(events: StoredEvent[]): string {
-  return events.map(receivedJson).join(',')
 }
 
 /** Yields one organization's events in arrival order, woken by commits, as fast as the client reads. */

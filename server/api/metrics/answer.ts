@@ -3,7 +3,7 @@ import { isoTime } from '../../clock.ts'
 import { limits } from '../../limits.ts'
 import { parseQueryTime, type ParameterKind, type Query } from '../../http/request.ts'
 import type { Store } from '../../../db/contract/store.ts'
-import { hourMs } from '../../../db/rules/units.ts'
+import { hourMs } from '../../../db/contract/units.ts'
 
 /** The hours to count: `since` and `until` rounded down to the hour, and `siteId`. */
 export const rangeParameters: Record<string, ParameterKind> = { since: 'one', until: 'one', siteId: 'many' }

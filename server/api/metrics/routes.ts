@@ -11,7 +11,7 @@ import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { KeyGuard } from '../../http/guard.ts'
 import type { BreakdownQuery, CountedBy } from '../../../db/contract/event-counts.ts'
 import { countedMembers } from '../../../db/contract/event-fields.ts'
-import { hourMs } from '../../../db/rules/units.ts'
+import { hourMs } from '../../../db/contract/units.ts'
 
 export interface MetricsRoutesServices {
   store: Store

@@ -15,7 +15,7 @@ import { isStorable } from '../../text/text.ts'
 import type { ApiKey, Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
 import type { KeyGuard } from '../../http/guard.ts'
-import type { DiskWatch } from '../../operations/health/disk.ts'
+import type { DiskWatch } from '../../system/disk.ts'
 import type { IngestCounts } from '../../ingest/counts.ts'
 
 export interface PushServices {

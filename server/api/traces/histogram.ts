@@ -4,7 +4,7 @@ import { stepAt } from '../../counts/period.ts'
 import { limits } from '../../limits.ts'
 import { edgesOf, steps } from '../../text/time-zone.ts'
 import type { EventFilter, EventStore } from '../../../db/contract/store.ts'
-import { dayMs, hourMs } from '../../../db/rules/units.ts'
+import { dayMs, hourMs } from '../../../db/contract/units.ts'
 
 const stepsMax = 102 // 25 hours and the running quarter of an hour fit
 /** Shorter than an hour, steps are the same in every zone, because offsets are multiples of 15 minutes. */

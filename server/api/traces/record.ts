@@ -48,3 +48,8 @@ export function includesRecord(query: Query): boolean {
   if (include !== undefined && include !== 'record') throw invalidQuery('include', 'include must be record')
   return include === 'record'
 }
+
+/** The list's items, with each event's stored text unchanged. */
+export function wrapEvents(events: StoredEvent[]): string {
+  return events.map(receivedJson).join(',')
+}

@@ -14,7 +14,7 @@ import { choice, folderPath, textList, toggle } from '../option.ts'
 import { orgOption } from '../options.ts'
 import { print } from '../print.ts'
 import { openOutput } from './export.ts'
-import { dayMs } from '../../../db/rules/units.ts'
+import { dayMs } from '../../../db/contract/units.ts'
 
 const purposes = ['training', 'search', 'assistant', 'other'] as const
 const formats = Object.keys(blocklistWriters) as (keyof typeof blocklistWriters)[]

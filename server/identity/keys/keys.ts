@@ -12,7 +12,7 @@ import { nameProblem } from '../../text/names.ts'
 import type { Sender } from '../../http/request.ts'
 import type { ApiKey, KeyKind, KeySettings, Store } from '../../../db/contract/store.ts'
 import type { Scope } from '../../http/guard.ts'
-import { minuteMs, secondMs } from '../../../db/rules/units.ts'
+import { minuteMs, secondMs } from '../../../db/contract/units.ts'
 
 export interface MintRequest {
   orgId: string

@@ -8,7 +8,7 @@ import { readFields, wrongField } from '../../http/validate.ts'
 import { invalidQuery, readQuery } from '../../http/request.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
 import { changeKey, mintKey, revokeKey, rotateKey } from './keys.ts'
-import { hourMs } from '../../../db/rules/units.ts'
+import { hourMs } from '../../../db/contract/units.ts'
 
 interface KeyRoutesServices {
   store: Store

@@ -26,7 +26,7 @@ import type { Invitation, Json, SignIn, SignInView, Store } from '../../../db/co
 import type { SignIns } from '../sign-in/sign-ins.ts'
 import type { Throttle } from '../sign-in/throttle.ts'
 import type { Cipher } from '../../system/encryption.ts'
-import type { Webhooks } from '../../webhooks/start.ts'
+import type { SecretBox } from '../../system/encryption.ts'
 
 interface AccountRoutesServices {
   store: Store
@@ -34,7 +34,7 @@ interface AccountRoutesServices {
   signIns: SignIns
   throttle: Throttle
   briefCipher: Cipher
-  webhooks: Webhooks
+  webhooks: { box: SecretBox } // encrypts seeds of second factors too
 }
 
 const unparsed = { parse: 'none' } as const

@@ -16,7 +16,7 @@ import type { SignInView, Store } from '../../../db/contract/store.ts'
 import type { Provider } from './provider-routes.ts'
 import type { Clock } from '../../clock.ts'
 import type { LinkThrottle, Throttle } from './throttle.ts'
-import type { Webhooks } from '../../webhooks/start.ts'
+import type { SecretBox } from '../../system/encryption.ts'
 
 interface AuthRoutesServices {
   store: Store
@@ -97,7 +97,7 @@ export function authRoutes(services: AuthRoutesServices) {
 interface SignInRoutesServices extends AuthRoutesServices {
   throttle: Throttle
   halfSignIns: HalfSignIns
-  webhooks: Webhooks
+  webhooks: { box: SecretBox } // encrypts seeds of second factors too
 }
 
 export function signInRoutes(services: SignInRoutesServices) {

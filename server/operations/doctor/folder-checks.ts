@@ -17,7 +17,7 @@ import {
 import { anyOwner } from '../backup/owner.ts'
 import { isoTime } from '../../clock.ts'
 import type { Checkup, SchemaState } from '../../../db/contract/operations.ts'
-import { dayMs, mebibyte } from '../../../db/rules/units.ts'
+import { dayMs, mebibyte } from '../../../db/contract/units.ts'
 
 export function checkFolder(dataDir: string): Check {
   const stat = statSync(dataDir)

@@ -5,7 +5,7 @@ import { isIP } from 'node:net'
 import { listenText, type ListenAddress } from '../../http/address.ts'
 import type { TlsFiles } from '../../http/tls.ts'
 import type { BackupConfig } from '../backup/backup-folder.ts'
-import type { RetentionRule } from '../retention/expire-all.ts'
+import type { RetentionRule } from '../../system/retention-rule.ts'
 
 /** Options of the running server, or of the command without one. No secrets: they cross the control socket. */
 export interface Diagnosed {

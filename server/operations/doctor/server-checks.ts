@@ -4,7 +4,7 @@
  */
 import type { AccessReceiver } from '../../access/receiver.ts'
 import type { SyslogListener } from '../../access/syslog.ts'
-import { holdSentence } from '../health/clock.ts'
+import { holdSentence } from '../../system/clock-hold.ts'
 import { ok, warning, type Check } from './check.ts'
 import { checkSkew, checkUpkeep } from './shared-checks.ts'
 import { readiness, type Check as Ready } from '../health/readiness.ts'
@@ -15,7 +15,7 @@ import type { SharedNode } from '../../system/shared-node.ts'
 import type { ClockGuard, ClockHold } from '../../system/clock-guard.ts'
 import type { Diagnosed } from './options.ts'
 import type { Store } from '../../../db/contract/store.ts'
-import type { DiskWatch } from '../health/disk.ts'
+import type { DiskWatch } from '../../system/disk.ts'
 import type { MemoryWatch } from '../health/memory.ts'
 import type { Jobs } from '../../system/scheduler.ts'
 

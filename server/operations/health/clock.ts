@@ -1,28 +1,10 @@
-/** The message while the clock is not trusted, and an operator's confirmation of the clock. */
+/** Whether the clock is trusted, and an operator's confirmation of the clock. */
 import { applianceOrgId } from '../../../db/contract/audit.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime } from '../../clock.ts'
-import type { ClockGuard, ClockHold } from '../../system/clock-guard.ts'
-import { hourMs, minuteMs } from '../../../db/rules/units.ts'
-
-export function holdSentence({ jumpMs, leftMs }: ClockHold): string {
-  const off = `${spanText(Math.abs(jumpMs))} ${jumpMs > 0 ? 'ahead of' : 'behind'} the elapsed time`
-  return (
-    `The clock is ${off}. Deletion by age is paused until the clock is correct, an operator confirms it, ` +
-    `or it has been steady for 24 hours (${spanText(leftMs)} left).`
-  )
-}
-
-function spanText(ms: number): string {
-  const [count, unit] =
-    ms >= 47.5 * hourMs
-      ? [ms / (24 * hourMs), 'days']
-      : ms >= 1.95 * hourMs
-        ? [ms / hourMs, 'hours']
-        : [ms / minuteMs, 'minutes']
-  return `${Math.round(count)} ${unit}`
-}
+import { holdSentence } from '../../system/clock-hold.ts'
+import type { ClockGuard } from '../../system/clock-guard.ts'
 
 export interface ClockView {
   now: string

@@ -3,7 +3,7 @@ import { limits } from '../../limits.ts'
 import { sizeText } from '../../text/text.ts'
 import type { StoreErrorKind } from '../../../db/contract/errors.ts'
 import type { Store } from '../../../db/contract/store.ts'
-import type { DiskWatch } from './disk.ts'
+import type { DiskWatch } from '../../system/disk.ts'
 import type { MemoryWatch } from './memory.ts'
 import type { Jobs } from '../../system/scheduler.ts'
 

@@ -3,8 +3,8 @@ import type { RecountProgress, Store } from '../../../db/contract/store.ts'
 import type { JobLease } from '../../../db/contract/nodes.ts'
 import { isoTime } from '../../clock.ts'
 import type { Log } from '../../log.ts'
-import { forEachOrg, orgIdsOf } from './expire-all.ts'
-import { dayMs, hourMs } from '../../../db/rules/units.ts'
+import { forEachOrg, orgIdsOf } from '../../system/steps.ts'
+import { dayMs, hourMs } from '../../../db/contract/units.ts'
 import { countsRetentionDays } from '../../../db/rules/retention-days.ts'
 
 /** After a clock that was ahead is corrected, hours that seemed past were not: they are counted again. */

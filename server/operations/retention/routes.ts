@@ -8,7 +8,7 @@ import { readFields, wrongField } from '../../http/validate.ts'
 import { readQuery } from '../../http/request.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { Clock } from '../../clock.ts'
-import type { RetentionRule } from './expire-all.ts'
+import type { RetentionRule } from '../../system/retention-rule.ts'
 import type { Erasure, Erasures } from './erasures.ts'
 import { countEvents } from '../../api/traces/export.ts'
 

@@ -18,7 +18,7 @@ import {
   type EndpointServices,
 } from '../../webhooks/endpoints/endpoints.ts'
 import { readFilters, readUrl } from '../../webhooks/endpoints/endpoint-fields.ts'
-import { secretPurpose } from '../../webhooks/delivery/signing.ts'
+import { secretPurpose } from '../../webhooks/sinks/signing.ts'
 import type { SharedDatabase, ApiKey, Org, Store } from '../../../db/contract/store.ts'
 import { readDefinition } from '../../webhooks/alerts/definition.ts'
 import { changeRule, createRule, deleteRule } from '../../webhooks/alerts/rules.ts'

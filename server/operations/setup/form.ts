@@ -7,7 +7,7 @@ import { hostsProblem, readHosts } from '../../identity/organizations/site-hosts
 import { nameProblem } from '../../text/names.ts'
 import { definitionFields } from '../../webhooks/alerts/definition.ts'
 import { readRetryWaits } from '../../webhooks/endpoints/endpoint-fields.ts'
-import { signingKey } from '../../webhooks/delivery/signing.ts'
+import { signingKey } from '../../webhooks/sinks/signing.ts'
 import { nearest } from '../../text/text.ts'
 import type { KeyKind } from '../../../db/contract/store.ts'
 

@@ -4,7 +4,7 @@ import { limits } from '../../limits.ts'
 import type { Incident, Rule } from '../../../db/contract/alerts.ts'
 import type { Endpoint } from '../../../db/contract/webhooks.ts'
 import { filterableFields } from '../../../db/contract/event-fields.ts'
-import { hourMs } from '../../../db/rules/units.ts'
+import { hourMs } from '../../../db/contract/units.ts'
 
 type Data = Incident['data']
 type Severity = 'critical' | 'warning' | 'info'

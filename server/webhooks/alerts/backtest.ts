@@ -5,7 +5,7 @@ import { isoTime } from '../../clock.ts'
 import { isAdditive, seriesOf } from './definition.ts'
 import { judge, replay, valueOf, type Judgement, type PastAlert, type Reading } from './judge.ts'
 import { baselinesOf, comparedSince, hourEdges, hourlyReadings, hoursBefore } from './measures.ts'
-import { hourMs, minuteMs } from '../../../db/rules/units.ts'
+import { hourMs, minuteMs } from '../../../db/contract/units.ts'
 
 interface BacktestServices {
   store: Pick<Store, 'health'> & {

@@ -3,7 +3,7 @@ import { demoKeyId, importKeyId } from '../../ids.ts'
 import { positionBefore } from '../endpoints/replay-range.ts'
 import type { Arrivals, EventCountQuery, EventStore, StoredEvent } from '../../../db/contract/store.ts'
 import type { RuleKind } from '../../../db/contract/alerts.ts'
-import { minuteMs } from '../../../db/rules/units.ts'
+import { minuteMs } from '../../../db/contract/units.ts'
 
 export interface Share {
   total: number

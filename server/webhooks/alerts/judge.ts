@@ -1,6 +1,6 @@
 /** Judges the values of a measure, alone and over time. Pure: the evaluation of rules and the back-test share it. */
 import type { Condition, Measure, MeasureDefinition } from '../../../db/contract/alerts.ts'
-import { minuteMs } from '../../../db/rules/units.ts'
+import { minuteMs } from '../../../db/contract/units.ts'
 
 /** What a window has measured. */
 export interface Reading {

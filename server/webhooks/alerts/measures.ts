@@ -15,7 +15,7 @@ import {
   type Judgement,
   type Reading,
 } from './judge.ts'
-import { hourMs, minuteMs } from '../../../db/rules/units.ts'
+import { hourMs, minuteMs } from '../../../db/contract/units.ts'
 
 interface MeasureServices {
   store: Pick<Store, 'health'> & {

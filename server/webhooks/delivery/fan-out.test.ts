@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { limits } from '../../limits.ts'
 import { batchBody } from './fan-out.ts'
 import { messageLines } from '../../../db/rules/batch-body.ts'
-import { payloadText } from './delivery-routes.ts'
+import { payloadText } from '../delivery-routes.ts'
 
 const stored = (json: string): Parameters<typeof batchBody>[1][number] => ({
   json,

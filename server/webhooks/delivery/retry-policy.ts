@@ -4,7 +4,7 @@ import type { Claim, Outcome } from '../../../db/contract/webhooks.ts'
 import { newId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
 import { failureText, type Failure } from '../sinks/sink.ts'
-import { dayMs } from '../../../db/rules/units.ts'
+import { dayMs } from '../../../db/contract/units.ts'
 
 const gone = 410
 export const failingMsMax = 5 * dayMs

@@ -19,11 +19,10 @@ import {
   warningsOf,
   type Warning,
 } from './endpoint-fields.ts'
-import { secretPurpose } from '../delivery/signing.ts'
-import { endpointView } from '../view.ts'
+import { secretPurpose } from '../sinks/signing.ts'
+import { endpointView } from './endpoint-view.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Endpoint, EndpointChange } from '../../../db/contract/webhooks.ts'
-import type { Sender } from '../delivery/waiting.ts'
 import type { SinkOptions } from '../sinks/sink.ts'
 import type { Clock } from '../../clock.ts'
 import type { SecretBox } from '../../system/encryption.ts'
@@ -36,7 +35,6 @@ export interface SecretServices {
 
 export interface EndpointServices extends SecretServices, SinkOptions {
   store: Pick<Store, 'webhooks' | 'events'>
-  sender?: Sender // absent: no server runs
 }
 
 export type EndpointJson = ReturnType<typeof endpointView>

@@ -16,7 +16,7 @@ import {
 import { closedEarly, connectTo, secure, type Peer } from './connection.ts'
 import { headerOf, responseReader, type HttpResponse } from './http-response.ts'
 import { firstReached, isPrivateName, refuseForbidden, requireAddresses } from './addresses.ts'
-import { secretPurpose, signedHeaders } from '../delivery/signing.ts'
+import { secretPurpose, signedHeaders } from './signing.ts'
 
 interface HttpTarget {
   url: URL

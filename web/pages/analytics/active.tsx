@@ -1,5 +1,6 @@
 /** Panels of Analytics with their own query, because sketches take longer to read than counts. */
-import { countsQuery, useQuery } from '../../query/use-query.ts'
+import { useQuery } from '../../query/use-query.ts'
+import { countsQuery } from '../../range/counts-query.ts'
 import { isoTime } from '../../app/clock.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { DataTable, type Column } from '../../charts/data-table.tsx'
@@ -10,7 +11,7 @@ import { query } from '../../app/router.ts'
 import { choiceOf, rangeParams } from '../../range/range.ts'
 import type { ActiveAgents, PeriodView } from '../../api/api.ts'
 import type { Series } from '../../charts/chart-model.ts'
-import { dayMs } from '../../../db/rules/units.ts'
+import { dayMs } from '../../../db/contract/units.ts'
 
 interface ActiveProps {
   period: PeriodView // of the page; only its sites are used

@@ -1,7 +1,7 @@
 /** Explore in the URL, and its answer as series and cells. */
 import { expect, test } from 'bun:test'
 import type { ExploreAnswer } from '../../api/api.ts'
-import { viewPath } from '../../api/saved-views.ts'
+import { viewPath } from '../../app/saved-views.ts'
 import { viewSearch as logsSearch } from '../logs/filter.ts'
 import {
   explorationOf,

@@ -89,7 +89,7 @@ function addFilters(params: URLSearchParams, query: URLSearchParams): void {
   if (text !== '') params.set('q', text)
 }
 
-/** The part of a URL that a saved view contains: all of it, with its measure (api/saved-views.ts). */
+/** The part of a URL that a saved view contains: all of it, with its measure (app/saved-views.ts). */
 export function viewSearch(search: string): string {
   const query = new URLSearchParams(search)
   const { measure, by, view, rows } = explorationOf(query)

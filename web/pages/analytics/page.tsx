@@ -1,5 +1,5 @@
 /** Analytics: requests or visits over time, what else happened, the top values of every field; and Explore. */
-import { pageParams, prefetchCounts, useCounts } from '../../query/use-query.ts'
+import { pageParams, prefetchCounts, useCounts } from '../../range/counts-query.ts'
 import { Bars, breakdownBars, changeColumns, distinct } from '../../charts/breakdown.tsx'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { DataTable } from '../../charts/data-table.tsx'

@@ -1,5 +1,6 @@
 /** Auth: identities that agents presented, their protocols, trust and failures. */
-import { countsQuery, fetchAllRows, prefetchCounts, useCounts, useQuery } from '../../query/use-query.ts'
+import { useQuery } from '../../query/use-query.ts'
+import { countsQuery, fetchAllRows, prefetchCounts, useCounts } from '../../range/counts-query.ts'
 import {
   Bars,
   acceptedColumns,

@@ -1,5 +1,5 @@
 /** Authz: allowed, denied and reviewed decisions by tool, rule, reason and vendor. */
-import { prefetchCounts, useCounts } from '../../query/use-query.ts'
+import { prefetchCounts, useCounts } from '../../range/counts-query.ts'
 import './page.css'
 import type { AuthzCounts } from '../../api/api.ts'
 import { Headlines, countLine, percent, shareOf } from '../../charts/headlines.tsx'

@@ -1,5 +1,6 @@
 /** The tables of Authz: decisions by a field, decisions by outcome, and the newest denials. */
-import { fetchAllRows, useQuery } from '../../query/use-query.ts'
+import { useQuery } from '../../query/use-query.ts'
+import { fetchAllRows } from '../../range/counts-query.ts'
 import { blockedColumns, changeColumns, valueName, valueRows } from '../../charts/breakdown.tsx'
 import { DataTable, everyRow, type Column } from '../../charts/data-table.tsx'
 import { Text } from '../../components/text.tsx'

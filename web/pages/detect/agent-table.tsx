@@ -1,5 +1,5 @@
 /** The table of detected vendors and their agents: operator, purpose, counts, blocked, change. */
-import { fetchAllRows } from '../../query/use-query.ts'
+import { fetchAllRows } from '../../range/counts-query.ts'
 import { shareOf } from '../../charts/headlines.tsx'
 import { changeColumns, shareColumn, valueName, valueRows, type ValueRow } from '../../charts/breakdown.tsx'
 import { DataTable, type Column } from '../../charts/data-table.tsx'

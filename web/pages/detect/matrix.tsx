@@ -1,5 +1,6 @@
 /** Visits by class and vendor, as a table with its own query because it takes longer than counting. */
-import { countsQuery, fetchAllRows, useQuery } from '../../query/use-query.ts'
+import { useQuery } from '../../query/use-query.ts'
+import { countsQuery, fetchAllRows } from '../../range/counts-query.ts'
 import type { CountedName, DetectMatrix, PeriodView } from '../../api/api.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Problem } from '../../components/problem.tsx'

@@ -1,7 +1,8 @@
 /** Detect: identified agents by class, vendor, purpose and trust, over time and as a table. */
 import './page.css'
 import { nextPageParams } from '../../range/range.ts'
-import { countsQuery, prefetchCounts, useCounts, useQuery } from '../../query/use-query.ts'
+import { useQuery } from '../../query/use-query.ts'
+import { countsQuery, prefetchCounts, useCounts } from '../../range/counts-query.ts'
 import { prefetchQuery, type Query } from '../../query/query.ts'
 import { Bars, countOf, breakdownBars, breakdownRest, distinct } from '../../charts/breakdown.tsx'
 import { ChartPanel } from '../../charts/chart-panel.tsx'

@@ -1,5 +1,6 @@
 /** Requests by agents: verified, claimed and contradicted, over time, by agent, page and referral. */
-import { countsQuery, fetchAllRows, useQuery } from '../../query/use-query.ts'
+import { useQuery } from '../../query/use-query.ts'
+import { countsQuery, fetchAllRows } from '../../range/counts-query.ts'
 import {
   Bars,
   breakdownBars,

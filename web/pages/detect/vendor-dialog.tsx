@@ -1,6 +1,7 @@
 /** One vendor: its operator, found by name without a request, and the data of its newest events. */
 import crawlers from './operators.json'
-import { countsQuery, pageParams, useQuery } from '../../query/use-query.ts'
+import { useQuery } from '../../query/use-query.ts'
+import { countsQuery, pageParams } from '../../range/counts-query.ts'
 import { api, type Named, type VendorDetail } from '../../api/api.ts'
 import { now } from '../../app/clock.ts'
 import { Dialog } from '../../components/dialog.tsx'

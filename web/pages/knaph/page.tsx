@@ -1,5 +1,5 @@
 /** Knaph: the memory of each site, its quality, its changes and how often agents read it. */
-import { prefetchCounts, useCounts, usePushed } from '../../query/use-query.ts'
+import { prefetchCounts, useCounts, usePushed } from '../../range/counts-query.ts'
 import type { Pushed } from '../../query/query.ts'
 import { type Query, prefetchQuery } from '../../query/query.ts'
 import { choiceOf, nextPageParams } from '../../range/range.ts'

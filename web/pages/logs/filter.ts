@@ -2,7 +2,7 @@
 import type { EventFilter, ReceivedEvent } from '../../api/api.ts'
 import { fieldFilters } from '../../api/field-filters.ts'
 import { filterParams } from '../../api/event-shapes.ts'
-import { hourMs } from '../../../db/rules/units.ts'
+import { hourMs } from '../../../db/contract/units.ts'
 
 /** Fields that are filtered by their exact value, named as in GET /v1/traces, with their labels. */
 export const fieldNames: { readonly [name: string]: string } = Object.fromEntries(

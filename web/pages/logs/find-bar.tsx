@@ -9,7 +9,7 @@ import { ShareButton } from '../../range/share.tsx'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
 import { SavedViews } from '../../components/saved-views.tsx'
 import { exportHref, hasText, textSinceMs, viewSearch } from './filter.ts'
-import { hourMs } from '../../../db/rules/units.ts'
+import { hourMs } from '../../../db/contract/units.ts'
 
 function go(changes: { [name: string]: string[] }, replace = false): void {
   const here = place.peek()

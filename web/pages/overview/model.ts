@@ -5,7 +5,7 @@ import { percent, shareOf } from '../../charts/headlines.tsx'
 import { counted, count } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
 import type { Change, ChangeKind, Changes } from '../../api/api.ts'
-import { dayMs } from '../../../db/rules/units.ts'
+import { dayMs } from '../../../db/contract/units.ts'
 
 /** What Overview says of a change: `before`, the name of a stranger, `after`. */
 interface Sentence {

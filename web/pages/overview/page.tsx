@@ -15,7 +15,8 @@ import { unitLine } from '../../charts/unit.ts'
 import { FirstEvent, PageBar, watchForEvents } from '../../components/page-frame.tsx'
 import { Problem, useTask } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { countsQuery, useQuery } from '../../query/use-query.ts'
+import { useQuery } from '../../query/use-query.ts'
+import { countsQuery } from '../../range/counts-query.ts'
 import { prefetchQuery } from '../../query/query.ts'
 import { logsHref } from '../../range/filters.tsx'
 import { choiceOf, rangeParams } from '../../range/range.ts'
@@ -23,7 +24,7 @@ import { ShareButton } from '../../range/share.tsx'
 import { count, counted, localSentence, shortTime } from '../../text/format.ts'
 import { chartText, hrefOf, keyOf, kinds, moreText, reports, sentenceOf, type Look } from './model.ts'
 import { markSeen, prefetchVisit, useLook } from './visit.ts'
-import { hourMs } from '../../../db/rules/units.ts'
+import { hourMs } from '../../../db/contract/units.ts'
 
 const restMs = 15_000
 

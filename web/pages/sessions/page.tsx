@@ -1,5 +1,6 @@
 /** Sessions: a list of what each agent did, from its first event to its last. */
-import { type CountsModel, createLiveQuery, useRestart } from '../../query/use-query.ts'
+import { useRestart } from '../../query/use-query.ts'
+import { type CountsModel, createLiveQuery } from '../../range/counts-query.ts'
 import { prefetchQuery, type Query } from '../../query/query.ts'
 import './page.css'
 import { signal, useComputed, useSignal } from '@preact/signals'

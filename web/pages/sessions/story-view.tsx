@@ -1,5 +1,5 @@
 /** One session as a timeline of its events: each a sentence, with the time since the first. */
-import { createLiveQuery } from '../../query/use-query.ts'
+import { createLiveQuery } from '../../range/counts-query.ts'
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { type AgentSession, ApiError, type SessionStory, type TraceEvent, sessionApi } from '../../api/api.ts'

@@ -1,5 +1,4 @@
-/** The sections of Settings, in order, for the page and the command palette, and the note about roles in them. */
-import { session } from '../../app/session.ts'
+/** The sections of Settings, in order, for the page and the command palette. */
 
 export const settingsSections = [
   { slug: 'ingest-keys', name: 'SDK ingest keys' },
@@ -20,12 +19,3 @@ export const settingsSections = [
 ] as const
 
 export type SettingsSlug = (typeof settingsSections)[number]['slug']
-
-/** Says which roles may see or change a section, to members of other roles. */
-export function RoleNote({ text }: { text: string }) {
-  return (
-    <p class="muted">
-      {text} Your role is {session.value?.role}.
-    </p>
-  )
-}

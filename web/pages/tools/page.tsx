@@ -1,7 +1,7 @@
 /** WebMCP Tools: the tools of each page, their token cost and their use. */
 import { type Query, prefetchQuery } from '../../query/query.ts'
 import { choiceOf, compares, nextPageParams } from '../../range/range.ts'
-import { prefetchCounts, useCounts, usePushed } from '../../query/use-query.ts'
+import { prefetchCounts, useCounts, usePushed } from '../../range/counts-query.ts'
 import type { Pushed } from '../../query/query.ts'
 import './page.css'
 import { useMemo } from 'preact/hooks'

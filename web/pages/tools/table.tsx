@@ -9,7 +9,7 @@ import { measures } from '../../text/measures.ts'
 import { navigate, place, withQuery } from '../../app/router.ts'
 import { findingNames } from './lint.ts'
 import type { ToolRow } from './rows.ts'
-import { hourMs } from '../../../db/rules/units.ts'
+import { hourMs } from '../../../db/contract/units.ts'
 
 function toolHref(siteId: string, name: string): string {
   return place.value.path + withQuery(place.value.search, { site: [siteId], tool: [name] })

@@ -1,5 +1,5 @@
 /** Encodes the values of one member in a block's texts, for `text-columns.ts`. Every value comes back as it was. */
-import { dayMs } from '../../../rules/units.ts'
+import { dayMs } from '../../../contract/units.ts'
 
 /** A value per row that has the member. What is text is stored with all other texts of the block. */
 interface ValueColumn {

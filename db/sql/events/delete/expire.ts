@@ -12,7 +12,7 @@ import type { DeletedIds } from '../dedupe/deleted-ids.ts'
 import type { OrgState } from '../write/org-state.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
 import { isSliceOver, type Sliced } from '../../slices.ts'
-import { hourMs } from '../../../rules/units.ts'
+import { hourMs } from '../../../contract/units.ts'
 
 /*
  * A block expires when all its events arrived before the given time, so an event may outlast it by the time a block

@@ -21,7 +21,7 @@ import {
   stringEnd,
   valueEnd,
 } from './json-bytes.ts'
-import { hourMs } from '../../../rules/units.ts'
+import { hourMs } from '../../../contract/units.ts'
 
 /** The values of one path in a segment. Events without the member have no entry. */
 export interface ShreddedPath {

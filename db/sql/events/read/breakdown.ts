@@ -33,7 +33,7 @@ import type {
 } from '../../../contract/store.ts'
 import { isKnownVerdict, type Judgement } from '../../../contract/provenance.ts'
 import type { Sliced } from '../../slices.ts'
-import { hourMs } from '../../../rules/units.ts'
+import { hourMs } from '../../../contract/units.ts'
 
 const valuesPerStepMax = 1_000
 

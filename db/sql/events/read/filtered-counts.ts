@@ -22,7 +22,7 @@ import { extra, seqOf } from '../blocks/block.ts'
 import { outcomesSpan } from '../rollups/counts.ts'
 import { foldState } from '../rollups/hours.ts'
 import { cachedRows, matchesMax, partsOf, type Part, type Rows } from '../index/walk.ts'
-import { hourMs } from '../../../rules/units.ts'
+import { hourMs } from '../../../contract/units.ts'
 
 /** The limit of a breakdown by rollups: further values count as one. */
 const valuesMax = 1_000

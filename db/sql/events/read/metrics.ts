@@ -7,7 +7,7 @@ import { member, termTexts } from '../blocks/fields.ts'
 import { outcomesSpan, typesSpan } from '../rollups/counts.ts'
 import { hourRange, siteCodes, typeCodes, type HourRange } from '../rollups/range.ts'
 import { isSliceOver, type Sliced } from '../../slices.ts'
-import { hourMs } from '../../../rules/units.ts'
+import { hourMs } from '../../../contract/units.ts'
 
 interface Texts {
   site: Map<number, string>

@@ -27,7 +27,7 @@ import { hasStoredDay, storedSketches } from '../rollups/stored-days.ts'
 import { isSliceOver, type Sliced } from '../../slices.ts'
 import type { Database } from '../../database.ts'
 import type { Distinct, DistinctQuery, Durations, DurationsQuery } from '../../../contract/store.ts'
-import { hourMs } from '../../../rules/units.ts'
+import { hourMs } from '../../../contract/units.ts'
 
 export function* readDurations(db: Database, org: number, query: DurationsQuery): Sliced<Durations> {
   const range = hourRange(query.sinceMs, query.untilMs)

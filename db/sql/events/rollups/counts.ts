@@ -3,7 +3,7 @@ import { extra } from '../blocks/block.ts'
 import { bucketOf, bucketsMax, sketchCode } from './sketches.ts'
 import { agentField, isHash, judgementField, member, members, otherCode } from '../blocks/fields.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
-import { hourMs } from '../../../rules/units.ts'
+import { hourMs } from '../../../contract/units.ts'
 
 /**
  * Durations are counted like values of one more field, whose code is the tool's and the bucket's (sketches.ts). So they

@@ -4,7 +4,7 @@ import { columnsOf, zonesBetween } from '../blocks/block-table.ts'
 import { extra } from '../blocks/block.ts'
 import { inChunks, ofMetrics, type HourRange } from './range.ts'
 import { isSliceOver, type Sliced } from '../../slices.ts'
-import { hourMs } from '../../../rules/units.ts'
+import { hourMs } from '../../../contract/units.ts'
 
 /** Numbers only, as statements return them: an object per row takes three times as long. */
 export type Count = [hour: number, site: number, type: number, outcome: number, events: number]

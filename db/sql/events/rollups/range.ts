@@ -3,7 +3,7 @@ import type { Database } from '../../database.ts'
 import { fieldAndCode, type DayGroup } from './counts.ts'
 import { member, termTexts } from '../blocks/fields.ts'
 import { isSliceOver, type Sliced } from '../../slices.ts'
-import { hourMs } from '../../../rules/units.ts'
+import { hourMs } from '../../../contract/units.ts'
 
 export interface HourRange {
   from: number

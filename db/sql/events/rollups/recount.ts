@@ -23,7 +23,7 @@ import { agentField, fieldAt, judgementField } from '../blocks/fields.ts'
 import type { Database } from '../../database.ts'
 import type { RollupRepair } from '../../../contract/store.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
-import { hourMs } from '../../../rules/units.ts'
+import { hourMs } from '../../../contract/units.ts'
 
 /** Blocks per slice: about 8 ms. A day of ten million events takes 15 s, and its reader answers others meanwhile. */
 const sliceBlocks = 24

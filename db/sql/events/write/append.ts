@@ -30,7 +30,7 @@ import {
 } from '../blocks/fields.ts'
 import { isKnownVerdict } from '../../../contract/provenance.ts'
 import type { Staging, Terms } from './org-state.ts'
-import { dayMs } from '../../../rules/units.ts'
+import { dayMs } from '../../../contract/units.ts'
 
 /** A session's id as JSON text and as a code, a hash that is the same in every organization. */
 interface Session {

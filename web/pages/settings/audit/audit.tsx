@@ -10,7 +10,7 @@ import { session } from '../../../app/session.ts'
 import { fullTime } from '../../../text/format.ts'
 import { Instant } from '../../../components/time.tsx'
 import { RecordTable } from '../../../components/record-table.tsx'
-import { RoleNote } from '../sections.tsx'
+import { RoleNote } from '../../../components/role-note.tsx'
 import type { Query } from '../../../query/query.ts'
 import { useRecords } from '../../../query/use-query.ts'
 

@@ -9,7 +9,7 @@ import { useSignal } from '@preact/signals'
 import { Problem } from '../../../components/problem.tsx'
 import { operateApi, type Retention } from '../../../api/operate-api.ts'
 import { Field, FormDialog, textOf } from '../../../components/dialog.tsx'
-import { RoleNote } from '../sections.tsx'
+import { RoleNote } from '../../../components/role-note.tsx'
 import { useRecords } from '../../../query/use-query.ts'
 import {
   countsRetentionDays,

@@ -2,7 +2,7 @@
 import { count, minuteTime } from '../../../text/format.ts'
 import { now } from '../../../app/clock.ts'
 import type { IngestHealth } from '../../../api/operate-api.ts'
-import { hourMs } from '../../../../db/rules/units.ts'
+import { hourMs } from '../../../../db/contract/units.ts'
 
 const colours: { [share in Share]: string } = {
   accepted: 'allow',

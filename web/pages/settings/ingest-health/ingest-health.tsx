@@ -19,10 +19,10 @@ import { session } from '../../../app/session.ts'
 import { Choice } from '../../../components/dialog.tsx'
 import { IngestHours } from './hours.tsx'
 import { Moment } from '../../../components/time.tsx'
-import { RoleNote } from '../sections.tsx'
+import { RoleNote } from '../../../components/role-note.tsx'
 import { useRecords } from '../../../query/use-query.ts'
 import { RecordTable } from '../../../components/record-table.tsx'
-import { hourMs } from '../../../../db/rules/units.ts'
+import { hourMs } from '../../../../db/contract/units.ts'
 
 const spans = [
   { value: '24', text: 'Last 24 hours' },

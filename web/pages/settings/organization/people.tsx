@@ -9,7 +9,7 @@ import { identityApi, type Invitation, type Member } from '../../../api/identity
 import { mayManage, session } from '../../../app/session.ts'
 import { Minute, Moment } from '../../../components/time.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
-import { RoleNote } from '../sections.tsx'
+import { RoleNote } from '../../../components/role-note.tsx'
 import { useRecords } from '../../../query/use-query.ts'
 import { counted } from '../../../text/format.ts'
 

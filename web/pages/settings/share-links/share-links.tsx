@@ -9,7 +9,7 @@ import { Text } from '../../../components/text.tsx'
 import { Minute, Moment } from '../../../components/time.tsx'
 import { useRecords } from '../../../query/use-query.ts'
 import { count, counted } from '../../../text/format.ts'
-import { RoleNote } from '../sections.tsx'
+import { RoleNote } from '../../../components/role-note.tsx'
 
 export function ShareLinks() {
   const allowed = mayManage(session.value)

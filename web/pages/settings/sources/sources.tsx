@@ -12,7 +12,7 @@ import { refreshWhile } from '../../../query/query.ts'
 import { useRecords } from '../../../query/use-query.ts'
 import { doorName } from '../../../components/provenance.tsx'
 import { bytesText, count, counted } from '../../../text/format.ts'
-import { RoleNote } from '../sections.tsx'
+import { RoleNote } from '../../../components/role-note.tsx'
 
 type Log = SourcesView['logs'][number]
 type Syslog = SourcesView['syslog'][number]

@@ -11,7 +11,7 @@ import { healthOf } from '../../webhooks/labels.ts'
 import { EndpointDialog } from './endpoint-dialog.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { Rules } from './rules.tsx'
-import { RoleNote } from '../sections.tsx'
+import { RoleNote } from '../../../components/role-note.tsx'
 import { useRecords } from '../../../query/use-query.ts'
 
 export function Webhooks() {

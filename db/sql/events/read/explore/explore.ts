@@ -21,7 +21,7 @@ import {
   sumTally,
   type Tally,
 } from './groups.ts'
-import { hourMs } from '../../../../rules/units.ts'
+import { hourMs } from '../../../../contract/units.ts'
 
 /**
  * Whole hours come from the rollups where they count the same, or from path columns. Everything else is read from

@@ -13,7 +13,7 @@ import { countedIn } from '../breakdown.ts'
 import { stepAt } from '../filtered-counts.ts'
 import { type Groups, missingGroup, otherGroup, type Tally } from './groups.ts'
 import { cutHours } from './scan.ts'
-import { hourMs } from '../../../../rules/units.ts'
+import { hourMs } from '../../../../contract/units.ts'
 
 /** Fields that the rows of all rollups have. */
 const ofRows = { siteId: member.siteId, type: member.type, outcome: member.outcome }

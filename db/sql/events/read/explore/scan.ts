@@ -15,7 +15,7 @@ import type { Part } from '../../index/walk.ts'
 import { type Groups, missingGroup, type Tally } from './groups.ts'
 import { type CodedSegment, measureSegment } from './segment.ts'
 import { readMembers, tokenPaths, tokensOf, type Members } from './members.ts'
-import { hourMs } from '../../../../rules/units.ts'
+import { hourMs } from '../../../../contract/units.ts'
 
 /** Rows between two checks of the slice where texts are read: 256 large events take 35 ms. */
 const rowsPerCheck = 64

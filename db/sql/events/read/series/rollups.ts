@@ -19,7 +19,7 @@ import { foldedRows, inChunks, ofMetrics, unfoldedValues, type HourRange } from 
 import { bucketsMax } from '../../rollups/sketches.ts'
 import type { Sliced } from '../../../slices.ts'
 import { addDuration, cellsOf, makeRoom, type Reading } from './cells.ts'
-import { hourMs } from '../../../../rules/units.ts'
+import { hourMs } from '../../../../contract/units.ts'
 
 /** Rows of the rollups that match some clauses, added to a count or taken from it. */
 interface Source {

@@ -14,7 +14,7 @@ import { partsOf } from '../../index/walk.ts'
 import { addDistinct, addDuration, cellsOf, makeRoom, noPairs, quantiles } from './cells.ts'
 import type { Cells, Reading } from './cells.ts'
 import { addRollups, planOf } from './rollups.ts'
-import { hourMs } from '../../../../rules/units.ts'
+import { hourMs } from '../../../../contract/units.ts'
 
 export function* readSeries(db: Database, org: number, hashSeed: number, query: SeriesQuery): Sliced<Series> {
   const { edges, by, part } = query

@@ -1,9 +1,9 @@
 /** Watches the disk of the data folder: free space, so that ingest refuses before it fails, and fsync latency. */
 import { open, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { diskBoundsMs, makeHistogram, observe } from '../../../db/rules/histogram.ts'
-import type { Histogram } from '../../../db/contract/histogram.ts'
-import type { Log } from '../../log.ts'
+import { diskBoundsMs, makeHistogram, observe } from '../../db/rules/histogram.ts'
+import type { Histogram } from '../../db/contract/histogram.ts'
+import type { Log } from '../log.ts'
 
 export interface DiskWatch {
   /** Below the floor at the last check, or a write failed for lack of space since then. */

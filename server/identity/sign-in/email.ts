@@ -1,5 +1,5 @@
 /** Email addresses of accounts: the same letters are the same address, however a keyboard composes them. */
-import type { Account, Store } from '../../db/contract/store.ts'
+import type { Account, Store } from '../../../db/contract/store.ts'
 
 /** Trimmed, composed (NFC) and in lower case. */
 export function canonicalEmail(text: string): string {

@@ -5,11 +5,8 @@
 import { Resolver } from 'node:dns/promises'
 import { parseAddress } from '../../sdk/judge/networks.ts'
 import type { Clock } from '../clock.ts'
-import type { Work } from '../http/slices.ts'
-import { noteCall } from '../system/outbound.ts'
-import type { FileParser } from './formats.ts'
-import type { LogRequest } from './log-request.ts'
-import { hourMs } from '../../db/rules/units.ts'
+import { noteCall } from './outbound.ts'
+import { hourMs } from '../../db/contract/units.ts'
 
 export interface HostNames {
   /** Names that resolve back to the address. Undefined when they are not known, or could not be looked up. */
@@ -84,26 +81,4 @@ async function confirmedNames(resolver: NameResolver, address: string): Promise<
 function wordsOf(address: string): string {
   const words = new Uint32Array(4)
   return parseAddress(address, words) ? words.join() : address
-}
-
-/** Looks up the names that may prove agents in a text of whole lines, before the lines are judged. */
-export async function lookUpAgents(
-  names: HostNames,
-  text: string,
-  parse: FileParser,
-  unproved: (request: LogRequest) => string | null,
-  work?: Work,
-): Promise<void> {
-  const addresses = new Set<string>()
-  for (let start = 0; start < text.length;) {
-    const pause = work?.pause()
-    if (pause !== undefined) await pause
-    const feed = text.indexOf('\n', start)
-    const stop = feed < 0 ? text.length : feed
-    const request = stop > start ? parse(text, start, stop) : null
-    const address = request === null || request === 'note' ? null : unproved(request)
-    if (address !== null) addresses.add(address)
-    start = stop + 1
-  }
-  if (addresses.size > 0) await names.lookUp(addresses)
 }

@@ -1,11 +1,11 @@
 /** Routes of endpoints: create, list, change, pause, resume, test, replay, rotate, delete. */
 import { Elysia } from 'elysia'
-import { json } from '../../http/response.ts'
-import { readJsonObject } from '../../http/body.ts'
-import { readQuery } from '../../http/request.ts'
-import { limits } from '../../limits.ts'
-import type { Webhooks } from '../start.ts'
-import type { Access } from '../view.ts'
+import { json } from '../http/response.ts'
+import { readJsonObject } from '../http/body.ts'
+import { readQuery } from '../http/request.ts'
+import { limits } from '../limits.ts'
+import type { Webhooks } from './start.ts'
+import type { Access } from './view.ts'
 import {
   changeEndpoint,
   createEndpoint,
@@ -15,9 +15,9 @@ import {
   pauseEndpoint,
   resumeEndpoint,
   rotateEndpointSecret,
-} from './endpoints.ts'
-import { replayEndpoint } from './replay-range.ts'
-import { testEndpoint } from '../delivery/deliveries.ts'
+} from './endpoints/endpoints.ts'
+import { replayEndpoint } from './endpoints/replay-range.ts'
+import { testEndpoint } from './delivery/deliveries.ts'
 
 export interface EndpointRoutesServices {
   webhooks: Webhooks

@@ -1,7 +1,7 @@
 /** The probe counts its syncs, leaves no file behind, and tolerates a folder it cannot write to. */
 import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
-import { tempDir } from '../../../tests/support/temp-dir.ts'
+import { tempDir } from '../../tests/support/temp-dir.ts'
 import { probeFsync } from './disk.ts'
 
 const total = (counts: number[]) => counts.reduce((sum, count) => sum + count, 0)

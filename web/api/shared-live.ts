@@ -1,5 +1,5 @@
 /** The live stream in a tab: a response from the shared worker, their messages, and the parser of the stream. */
-import type { EventFilter } from '../api/event-shapes.ts'
+import type { EventFilter } from './event-shapes.ts'
 
 /** The messages between tabs and the shared worker. `n` numbers the streams of a tab. */
 export type ToWorker =

@@ -1,8 +1,8 @@
 /** Saved views of Logs and Explore: named filters and queries, shared by the members of an organization. */
 import { signal } from '@preact/signals'
-import { exchange, get, json, post, type Session } from './api.ts'
-import { removePreference, readPreference } from '../app/preferences.ts'
-import { session } from '../app/session.ts'
+import { exchange, get, json, post, type Session } from '../api/api.ts'
+import { removePreference, readPreference } from './preferences.ts'
+import { session } from './session.ts'
 
 export interface SavedView {
   id: string

@@ -1,7 +1,7 @@
 /** The parser of the stream returns the same messages for any chunk boundaries. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { messageReader } from './shared.ts'
+import { messageReader } from './shared-live.ts'
 
 const stream =
   ': heartbeat\n\nevent: events\nid: 41\ndata: {"events":[1]}\n\n' +

@@ -1,5 +1,5 @@
 /** The frame, style and script of the reference and the guide. Colours and sizes are the dashboard's tokens. */
-import type { Assets } from '../http/assets.ts'
+import type { Assets } from './assets.ts'
 
 export interface PageOptions {
   basePath: string // of the page's own links
