@@ -12,9 +12,8 @@ import {
   type Threads,
 } from '../../sql/threads/threads.ts'
 import type { ReaderOpening } from './reader.ts'
-import type { ReadVerbs, WriteVerbs } from '../../sql/threads/verbs.ts'
+import type { ReadVerbs } from '../../sql/threads/verbs.ts'
 import type { WriterOpening } from './writer.ts'
-import type { Sliced } from '../../sql/threads/slices.ts'
 
 interface ThreadsOpening {
   folder: string

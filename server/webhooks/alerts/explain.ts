@@ -4,7 +4,7 @@ import { pageFilterName } from '../../../db/contract/event-fields.ts'
 import type { CountedMember, FilteredCounts, Store } from '../../../db/contract/store.ts'
 import { storeFilter } from './definition.ts'
 import { comparedSince } from './measures.ts'
-import { hourMs, weekMs } from '../../../db/rules/units.ts'
+import { weekMs } from '../../../db/rules/units.ts'
 
 /** A value and its events before and now; a page may be a prefix such as `/docs/*`. */
 interface Cause {
