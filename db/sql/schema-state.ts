@@ -3,17 +3,17 @@ import type { SchemaState } from '../contract/operations.ts'
 import type { Migration } from '../rules/migrations.ts'
 import type { Database } from './database.ts'
 
-/** `version` is the schema of the database; `known` are the migrations of this release. */
+/** `version` is the schema of the database; `migrations` are those of this release. */
 export function schemaState(
   db: Database,
   version: number,
-  known: readonly Migration[],
+  migrations: readonly Migration[],
 ): Omit<SchemaState, 'isNewer'> {
   const applied = version === 0 ? [] : appliedMigrations(db)
-  const pending = known.slice(version).map((migration) => {
+  const pending = migrations.slice(version).map((migration) => {
     return { version: migration.version, name: migration.name }
   })
-  return { version, newest: known.length, applied, pending }
+  return { version, newest: migrations.length, applied, pending }
 }
 
 function appliedMigrations(db: Database): SchemaState['applied'] {
