@@ -13,7 +13,6 @@ import {
   listenAddress,
   metricsToken,
   origin,
-  plainText,
   proxyAddress,
   rateLimit,
   retrySteps,

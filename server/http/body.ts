@@ -5,7 +5,7 @@
 import { AppError, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { contextIfAny, ownerOf, type RequestContext } from './request.ts'
-import { assemble, contentEncoding, free, inflate } from './inflate.ts'
+import { assemble, contentEncoding, inflate } from './inflate.ts'
 import { discardRest, isClosing } from './linger.ts'
 import { nestsDeeperThan } from '../text/json-scan.ts'
 import type { Json } from '../../db/contract/store.ts'

@@ -5,7 +5,7 @@
  * an operator confirms it, or it has been steady for 24 hours. Stored due times (webhook retries) are shifted by the
  * jump at the moment when `clock` adopts the new time.
  */
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { writeWhole } from '../../db/rules/durable-files.ts'
 import { elapsedMs, isoTime, systemClock, type Clock } from '../clock.ts'

@@ -9,7 +9,6 @@ import type {
   AuthzCounts,
   CallDurations,
   Changes,
-  CountedName,
   DetectClaims,
   DetectCounts,
   DetectMatrix,

@@ -1,12 +1,13 @@
 /** The frame of a page of counts: controls, filters, errors, empty states, and stale numbers dimmed. */
 import './counts-page.css'
-import { choiceOf, chooseRange, longerRanges, rangeWords, runningRanges } from './range.ts'
+import { choiceOf, chooseRange, rangeWords } from './range.ts'
+import { OtherRanges, withoutFilters } from './other-ranges.tsx'
 import { useComputed } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import { FirstEvent } from '../components/page-frame.tsx'
 import { Problem } from '../components/problem.tsx'
 import { sampleType, type SampleKind } from '../components/copy.tsx'
-import { place, query, withQuery } from '../app/router.ts'
+import { place, query } from '../app/router.ts'
 import { overview } from '../app/session.ts'
 import { PeriodLine, RangeBar } from './range-bar.tsx'
 import { chooseZone } from '../app/clock.ts'
@@ -114,35 +115,18 @@ function NothingHere({ period, nouns }: { period: PeriodView; nouns: string }) {
       {period.filters.length === 0 && choice.siteIds.length > 0 && (
         <p class="muted">No {nouns} from this site.</p>
       )}
-      <p class="button-row">
-        {longerRanges(period).map((range) => (
-          <button
-            type="button"
-            class="button"
-            key={range}
-            onClick={() => chooseRange({ range, since: null, until: null })}
-          >
-            {runningRanges[range]}
-          </button>
-        ))}
-        {period.filters.length > 0 && (
-          <a class="button" href={place.value.path + withQuery(place.value.search, { filter: [] })}>
-            Clear filters
-          </a>
-        )}
+      <OtherRanges period={period}>
         {choice.siteIds.length > 0 && (
           <button type="button" class="button" onClick={() => chooseRange({ siteIds: [] })}>
             All sites
           </button>
         )}
-      </p>
+      </OtherRanges>
     </section>
   )
 }
 
 /** The filters of a page of counts as chips, what they exclude, and a link to the events in Logs. */
-const without = (): string => place.value.path + withQuery(place.value.search, { filter: [] })
-
 function CountFilters({ period }: { period: PeriodView }) {
   const filters = filtersOf(query.value)
   if (filters.length === 0) return null
@@ -162,7 +146,7 @@ function CountFilters({ period }: { period: PeriodView }) {
             <span aria-hidden="true">×</span>
           </a>
         ))}
-        <a class="button quiet" href={without()}>
+        <a class="button quiet" href={withoutFilters()}>
           Clear filters
         </a>
         <a class="button quiet" href={logsHref({ siteIds, since, until })}>
@@ -197,7 +181,7 @@ function TooMuch() {
             {range === '24h' ? 'Last 24 hours' : 'Last 7 days'}
           </button>
         ))}
-        <a class="button" href={without()}>
+        <a class="button" href={withoutFilters()}>
           Clear filters
         </a>
       </p>

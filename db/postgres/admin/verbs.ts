@@ -1,5 +1,6 @@
 /** The verbs that a reader thread runs on a database without an open store. */
 import { readFacts, readUse } from '../../sql/facts.ts'
+import { schemaState } from '../../sql/schema-state.ts'
 import { nodeReadVerbs } from '../../sql/nodes/nodes.ts'
 import { readState } from '../../sql/copy/state.ts'
 import { openConnection } from '../connection/connection.ts'
@@ -45,19 +46,9 @@ function connected<T>(query: ServerQuery, work: (db: Database) => T): T {
 }
 
 function schemaOf(db: Database, { schema }: ServerQuery): SchemaState {
-  const version = schemaVersion(db, schema)
-  const applied =
-    version === 0
-      ? []
-      : db
-          .query<SchemaState['applied'][number], []>(
-            'SELECT version, name, applied_at_ms AS appliedAtMs FROM schema_migration ORDER BY version',
-          )
-          .all()
-  const pending = migrations.slice(version).map((each) => ({ version: each.version, name: each.name }))
-  const newest = migrations.length
-  const isNewer = version > newest && writerSchemaOf(db, schema) > newest
-  return { version, newest, isNewer, applied, pending }
+  const state = schemaState(db, schemaVersion(db, schema), migrations)
+  const isNewer = state.version > state.newest && writerSchemaOf(db, schema) > state.newest
+  return { ...state, isNewer }
 }
 
 function factsOf(db: Database, { schema }: ServerQuery): DatabaseFacts {

@@ -9,6 +9,7 @@ import { requireSoundLog } from '../file/log-damage.ts'
 import { migrations } from '../migrations/migrations.ts'
 import { schemaVersion } from '../file/schema-version.ts'
 import { readFacts, readUse } from '../../sql/facts.ts'
+import { schemaState } from '../../sql/schema-state.ts'
 import { statSync } from 'node:fs'
 import { readState } from '../../sql/copy/state.ts'
 import type { CopyState } from '../../contract/copy.ts'
@@ -85,25 +86,12 @@ function copyState(folder: string): CopyState | null {
   }
 }
 
-/** Lists the migrations that a database has and lacks, also for another schema than this release's. */
 function readSchema(folder: string): SchemaState {
   requireDatabase(folder)
   const db = openUnlockedConnection(databasePath(folder))
   try {
-    const version = schemaVersion(db)
-    const applied =
-      version === 0
-        ? []
-        : db
-            .query<SchemaState['applied'][number], []>(
-              'SELECT version, name, applied_at_ms AS appliedAtMs FROM schema_migration ORDER BY version',
-            )
-            .all()
-    const pending = migrations.slice(version).map((migration) => {
-      return { version: migration.version, name: migration.name }
-    })
-    const newest = migrations.length
-    return { version, newest, isNewer: version > newest, applied, pending }
+    const state = schemaState(db, schemaVersion(db), migrations)
+    return { ...state, isNewer: state.version > state.newest }
   } finally {
     db.close()
   }

@@ -8,7 +8,6 @@ import { StoreError } from '../../../db/contract/errors.ts'
 import { lazySecretBox } from '../../system/encryption.ts'
 import type { KeyRing } from '../../system/key-ring.ts'
 import { addressGuard, resolveWith, systemResolver } from '../../webhooks/sinks/addresses.ts'
-import { auditEntry } from '../../audit/entry.ts'
 import { isoTime, type Clock } from '../../clock.ts'
 import { changeKey, newKey, settingsView, storeKey } from '../../identity/keys/keys.ts'
 import {

@@ -1,13 +1,14 @@
 /** The answer of Explore as a chart or a table, each with a CSV file of exactly what it shows. */
 import { type ExploreAnswer } from '../../api/api.ts'
 import { now, zone } from '../../app/clock.ts'
-import { place, query, withQuery } from '../../app/router.ts'
+import { query } from '../../app/router.ts'
 import { ChartPanel, type Division } from '../../charts/chart-panel.tsx'
 import { type Column, csvName, csvText, DataTable, download } from '../../charts/data-table.tsx'
 import { Text, visibleText } from '../../components/text.tsx'
 import { pageFilterName } from '../../../db/contract/event-fields.ts'
 import { filterable, type LogsFilter, ValueLink } from '../../range/filters.tsx'
-import { chooseRange, longerRanges, periodSentence, rangeWords, runningRanges } from '../../range/range.ts'
+import { OtherRanges } from '../../range/other-ranges.tsx'
+import { periodSentence, rangeWords } from '../../range/range.ts'
 import { counted, isoWithOffset } from '../../text/format.ts'
 import {
   byWord,
@@ -126,23 +127,7 @@ function Nothing({ answer: { period, measure } }: { answer: ExploreAnswer }) {
         No {name.startsWith('p') ? 'durations' : name.toLowerCase()} {rangeWords(period)}
       </h2>
       {period.filters.length > 0 && <p class="muted">No events match these filters.</p>}
-      <p class="button-row">
-        {longerRanges(period).map((range) => (
-          <button
-            type="button"
-            class="button"
-            key={range}
-            onClick={() => chooseRange({ range, since: null, until: null })}
-          >
-            {runningRanges[range]}
-          </button>
-        ))}
-        {period.filters.length > 0 && (
-          <a class="button" href={place.value.path + withQuery(place.value.search, { filter: [] })}>
-            Clear filters
-          </a>
-        )}
-      </p>
+      <OtherRanges period={period} />
     </section>
   )
 }
