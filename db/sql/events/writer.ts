@@ -43,7 +43,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   const mark = eraseMarks(seed.erased, print)
   const ids = storedIds(db, mark)
   const orgs = openOrgs(db, seed.values)
-  const seal = sealer(db)
+  const seal = sealer<OrgState>(db)
   const backfill = filterBackfill(db)
   const spare = [dayWork(db), pathWork(db), repackWork(db)] // the shortest first
   const ledger = accessLedger((key) => findSource(db, key))
@@ -120,18 +120,18 @@ function between<T>(readAnew: () => void, work: () => T): () => T {
   }
 }
 
-function isUnsettled(org: OrgState, seal: Sealer): boolean {
+function isUnsettled(org: OrgState, seal: Sealer<OrgState>): boolean {
   return org.foldedSeq < org.storedSeq || seal.isDue(org)
 }
 
 /** Does all the due work of commits at once. */
-function settle(db: Database, org: OrgState, seal: Sealer): void {
+function settle(db: Database, org: OrgState, seal: Sealer<OrgState>): void {
   fold(db, org)
   seal.finish(org)
 }
 
 /** Writes the staged blocks of an organization. Returns whether older ones were merged. */
-function writeStaged(db: Database, org: OrgState, appends: Appender, seal: Sealer): boolean {
+function writeStaged(db: Database, org: OrgState, appends: Appender, seal: Sealer<OrgState>): boolean {
   let merged = false
   for (const { firstSeq, content } of org.staged) {
     const zone = writeBlock(db, placeOf(org.num, firstSeq), content)

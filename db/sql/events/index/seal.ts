@@ -3,7 +3,6 @@ import type { Database } from '../../database.ts'
 import { indexVersion } from '../../../contract/event-fields.ts'
 import { packZones, readAhead, readColumns, zonesBetween, type Zone } from '../blocks/block-table.ts'
 import { members } from '../blocks/fields.ts'
-import type { OrgState } from '../write/org-state.ts'
 import { segmentEvents, segmentOf, seqOf, type BlockContent } from '../blocks/block.ts'
 import { codesInSegment, filteredFields, writeFilter, writePostings } from './posting.ts'
 
@@ -28,9 +27,13 @@ const readSteps = 8
 const stepsPerSegment = readSteps + indexed.length + 2
 
 /** What sealing needs to know of an organization, and changes. */
-export type Sealable = Pick<OrgState, 'num' | 'storedSeq' | 'segments'>
+export interface Sealable {
+  num: number
+  storedSeq: number // of events in the tables
+  segments: number // sealed
+}
 
-export interface Sealer<Org extends Sealable = OrgState> {
+export interface Sealer<Org extends Sealable = Sealable> {
   /** A block that the open transaction wrote at the end of the organization's. */
   note(org: Org, firstSeq: number, content: Pick<BlockContent, 'events' | 'columns'>): void
   /** Inside the transaction that stores `events` new ones of the organization. */
@@ -43,7 +46,7 @@ export interface Sealer<Org extends Sealable = OrgState> {
   forget(): void
 }
 
-export function sealer<Org extends Sealable = OrgState>(db: Database): Sealer<Org> {
+export function sealer<Org extends Sealable = Sealable>(db: Database): Sealer<Org> {
   let sealing: Sealing<Org> | null = null
   const newest = newestColumns()
 
