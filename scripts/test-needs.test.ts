@@ -9,6 +9,7 @@ const needsOf = readNeeds()
 const suite = (name: string) => suites.find((each) => each.name === name)!
 
 test.each([
+  ['tidy', 'tests/tidy.test.ts', []],
   ['unit', 'server/text/csv.test.ts', []],
   ['store', 'tests/store/sqlite.test.ts', []],
   ['store', 'tests/store/postgres.test.ts', ['build', 'postgres']],

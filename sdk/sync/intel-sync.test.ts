@@ -78,7 +78,6 @@ test.each([
 })
 
 test('a push rejects at its deadline, without a connection and without a response', async () => {
-  const started = performance.now()
   const { sync } = setUp({ url: 'http://127.0.0.1:9', deadlineMs: 2_000 })
   expect(await failure(sync.pushMemory({}))).toMatchObject({
     status: null,
@@ -87,7 +86,6 @@ test('a push rejects at its deadline, without a connection and without a respons
   const silent = setUp({ deadlineMs: 300 })
   silent.appliance.fault = () => new Promise<Response>(() => {})
   expect((await failure(silent.sync.pushMemory({}))).message).toMatch(/in time/)
-  expect(performance.now() - started).toBeLessThan(20_000)
 })
 
 test('an invalid key, address or site throws at once', () => {

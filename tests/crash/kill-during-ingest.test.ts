@@ -5,12 +5,13 @@
 import { expect, test } from 'bun:test'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { event, type TestEvent } from '../support/events.ts'
+import { isFull } from '../support/runs.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { until } from '../support/until.ts'
 import { prepareFolder } from './prepared-folder.ts'
 import { anySeed, seeded } from './seeded.ts'
 
-const rounds = Number(process.env['CRASH_ROUNDS'] ?? 12)
+const rounds = Number(process.env['CRASH_ROUNDS'] ?? (isFull ? 12 : 5))
 const seed = Number(process.env['CRASH_SEED'] ?? anySeed())
 
 const { below } = seeded(seed)

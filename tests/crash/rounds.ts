@@ -102,11 +102,13 @@ async function main(args: string[]): Promise<number> {
   const isSealing = args.includes('--sealing')
   using prepared = tempDir('rounds')
   if (isSealing) await prepareSegment(prepared.path)
+  // A run of few rounds begins with any phase, so that some days try all of them, also as power cuts.
+  const first = isSealing ? random.below(12) : 0
   let folders = freshFolders()
   for (let number = 0; number < rounds; number++) {
     if (number > 0 && number % roundsPerFolder === 0) folders = freshFolders(folders)
     const [kind, found] = isSealing
-      ? await oneSealRound(number, prepared.path, random, library)
+      ? await oneSealRound(first + number, prepared.path, random, library)
       : await oneRound(number, folders, random, library, restMs)
     counts[kind] = (counts[kind] ?? 0) + 1
     total.acknowledged += found.acknowledged

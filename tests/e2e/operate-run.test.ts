@@ -21,7 +21,7 @@ async function doctor(dataDir: string, ...args: string[]): Promise<{ code: numbe
 
 const check = ({ checks }: Diagnosis, id: string) => checks.find((each) => each.id === id)
 
-test('the doctor passes beside a server and alone within two seconds; warnings exit with 0, failures with 1', async () => {
+test('the doctor passes beside a server and alone; warnings exit with 0, failures with 1', async () => {
   const dataDir = dir.join('well')
   const appliance = await startAppliance({ dataDir })
   await appliance.cli('backup', 'create')
@@ -43,9 +43,7 @@ test('the doctor passes beside a server and alone within two seconds; warnings e
   ])
     expect([id, check(beside, id)?.status]).toEqual([id, 'ok'])
   await appliance.stop()
-  const startMs = performance.now()
   const alone = await doctor(dataDir, '--listen', '0.0.0.0:7400')
-  expect(performance.now() - startMs).toBeLessThan(4_000) // 0.3 s alone; the machine is shared with other tests
   expect([alone.code, check(alone, 'tls')?.status, check(alone, 'server-store')]).toEqual([
     0,
     'warning',

@@ -14,5 +14,6 @@ test('a mutated request is decoded or refused with a 400, and nothing else happe
   expect(sum.accepted).toBeGreaterThan(400)
   expect(sum.refused).toBeGreaterThan(1_000)
   expect(sum.events).toBeGreaterThan(1_000)
-  expect(sum.slowestMs).toBeLessThan(1_000)
+  // The processor time of the slowest, beside that of all 4,000: no request costs as much as a thousand others.
+  expect(sum.slowestMs).toBeLessThan(sum.totalMs / 4)
 })
