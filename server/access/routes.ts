@@ -150,8 +150,8 @@ function recordBadLines(
   const [first] = errors
   if (sums.bad === 0 || first === undefined) return
   const where = first.line === 0 ? 'It' : `Line ${first.line}`
-  const lost = `${sums.bad} of ${sums.lines} lines for the site ${options.siteId} are not stored.`
-  const message = `${lost} ${where} ${first.message}.`
+  const summary = `${sums.bad} of ${sums.lines} lines for the site ${options.siteId} are not stored.`
+  const message = `${summary} ${where} ${first.message}.`
   const { orgId, id: keyId } = key
   rejections.add([{ orgId, keyId, atMs: clock.now(), code: 'bad_lines', message, path: '', excerpt: '' }])
 }

@@ -23,7 +23,7 @@ test('how many lines of how many, and what to do', () => {
     { ...log, isDrain: true, siteId: 'blog', bad: 25 },
   ]
   const syslog = [{ ...address, bad: 20, dropped: 1 }]
-  expect(lossesOf({ logs, syslog }).map(({ lost, advice }) => [lost, advice])).toEqual([
+  expect(lossesOf({ logs, syslog }).map(({ summary, advice }) => [summary, advice])).toEqual([
     ['3 of 1,000 lines (less than 1\u00a0%) did not fit the format combined', 'mixed log'],
     ['430 of 1,000 lines (43\u00a0%) did not fit the format combined', 'other format'],
     ['5 of 920 lines (less than 1\u00a0%) did not fit the format combined', 'drain'], // without those of syslog

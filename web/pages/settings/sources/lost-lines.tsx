@@ -11,7 +11,7 @@ type Syslog = SourcesView['syslog'][number]
 export interface Loss {
   name: string
   siteId: string
-  lost: string
+  summary: string
   advice: Advice
 }
 
@@ -29,8 +29,8 @@ const badText = (bad: number, lines: number): string =>
   `${count(bad)} of ${counted(lines, 'line')} (${shareText(bad, lines)})`
 
 function lossOfLog({ path, siteId, lines, bad, format }: Log): Loss {
-  const lost = `${badText(bad, lines)} did not fit the format ${format}`
-  return { name: path, siteId, lost, advice: bad > lines * strangeShareMax ? 'other format' : 'mixed log' }
+  const summary = `${badText(bad, lines)} did not fit the format ${format}`
+  return { name: path, siteId, summary, advice: bad > lines * strangeShareMax ? 'other format' : 'mixed log' }
 }
 
 /** The sums of drains contain what came by syslog, which is named by address. */
@@ -39,8 +39,8 @@ function lossOfDrain({ path, siteId, lines, bad, format }: Log, syslog: readonly
   const badByDrain = bad - ofSite.reduce((sum, address) => sum + address.bad, 0)
   const byDrain = lines - ofSite.reduce((sum, address) => sum + address.received, 0)
   if (badByDrain <= 0) return null
-  const lost = `${badText(badByDrain, Math.max(byDrain, badByDrain))} did not fit the format ${format}`
-  return { name: path, siteId, lost, advice: 'drain' }
+  const summary = `${badText(badByDrain, Math.max(byDrain, badByDrain))} did not fit the format ${format}`
+  return { name: path, siteId, summary, advice: 'drain' }
 }
 
 export function lossesOf({ logs, syslog }: Pick<SourcesView, 'logs' | 'syslog'>): Loss[] {
@@ -51,12 +51,12 @@ export function lossesOf({ logs, syslog }: Pick<SourcesView, 'logs' | 'syslog'>)
   }
   for (const { listen, siteId, received, bad, dropped } of syslog) {
     if (bad > 0) {
-      const lost = `${badText(bad, received)} fit no format since the server started`
-      losses.push({ name: listen, siteId, lost, advice: 'syslog' })
+      const summary = `${badText(bad, received)} fit no format since the server started`
+      losses.push({ name: listen, siteId, summary, advice: 'syslog' })
     }
     if (dropped > 0) {
-      const lost = `${counted(dropped, 'line')} dropped since the server started`
-      losses.push({ name: listen, siteId, lost, advice: 'dropped' })
+      const summary = `${counted(dropped, 'line')} dropped since the server started`
+      losses.push({ name: listen, siteId, summary, advice: 'dropped' })
     }
   }
   return losses
@@ -106,12 +106,12 @@ export function LostLines({ view }: { view: SourcesView }) {
       <h3>Lost lines</h3>
       <p class="muted">No agent in these lines is counted.</p>
       <ul aria-label="Lost lines">
-        {losses.map(({ name, siteId, lost, advice }) => (
+        {losses.map(({ name, siteId, summary, advice }) => (
           <li key={JSON.stringify([siteId, name, advice])}>
             <strong>
               <Text value={siteId} max={36} />, <Text value={name} max={60} />
             </strong>
-            : {lost}. <span class="muted">{advices[advice]}</span>
+            : {summary}. <span class="muted">{advices[advice]}</span>
           </li>
         ))}
       </ul>
