@@ -1,6 +1,7 @@
 /** POST /v1/sdk/access-logs (contract §11): lines of access logs, from drains and `watch --to`, and their position. */
 import { Elysia, t } from 'elysia'
 import type { ApiKey, Store } from '../../db/contract/store.ts'
+import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { sha256Hex } from '../ids.ts'
 import { trustReader } from '../http/address.ts'
@@ -10,7 +11,8 @@ import { invalidQuery, readQuery, type Query } from '../http/request.ts'
 import { json } from '../http/response.ts'
 import { integer } from '../http/field-models.ts'
 import { requireAdmission, type AdmissionServices } from '../ingest/admission.ts'
-import type { IngestCounts } from '../ingest/counts.ts'
+import type { IngestCounts, RequestCount } from '../ingest/counts.ts'
+import { requestSample, type Rejections } from '../ingest/rejected.ts'
 import { limits } from '../limits.ts'
 import type { LogOptions } from './agent-events.ts'
 import { createStreamFormat, withoutUserAgent, type StreamFormat } from './detect-format.ts'
@@ -21,6 +23,8 @@ import type { LogLines, LogStatus, StoreAnswer } from './sink.ts'
 
 export interface AccessRoutesServices extends AdmissionServices {
   store: Store
+  clock: Clock
+  rejections: Rejections
   guard: KeyGuard
   ingestCounts: IngestCounts
   accessReceiver: AccessReceiver
@@ -58,6 +62,41 @@ const asked = {
 
 export function accessRoutes(services: AccessRoutesServices) {
   const drainFormats = new Map<string, StreamFormat>()
+
+  async function receive(request: Request, key: ApiKey, count: RequestCount): Promise<Response> {
+    await requireAdmission(services, request)
+    const query = readQuery(request, sent)
+    checkQuery(query)
+    const sender = senderOf(key, query)
+    mediaType(request.headers.get('content-type'), ['text/plain', 'application/x-ndjson'])
+    const bytes = await readBytes(request, {
+      bytesMax: limits.bodyBytesMax,
+      ratioMax: limits.bodyRatioMax,
+    })
+    await services.parseQueue.wait(bytes.length)
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
+    const isDrain = query.one('source') === undefined
+    const format = drainFormat(
+      drainFormats,
+      sender,
+      textOf(query, 'format') || 'auto',
+      textOf(query, 'path'),
+      text,
+    )
+    if (format === null) return json(testAnswer, 202)
+    const lines = linesOf(query, text, format, isDrain)
+    if (query.one('warm') === 'true') {
+      await services.accessReceiver.warm(sender, lines)
+      return json({ ok: true, ...nothing, position: lines.from }, 202)
+    }
+    const answer = await services.accessReceiver.store(sender, lines, isDrain)
+    count.accepted = answer.sums.stored
+    count.deduped = answer.sums.deduped
+    count.rejected = answer.sums.bad
+    recordBadLines(services, key, sender, answer)
+    return json(answerOf(answer), 202)
+  }
+
   return new Elysia()
     .get(accessLogsPath, async ({ request }) => {
       const key = await services.guard.ingest(request)
@@ -77,40 +116,44 @@ export function accessRoutes(services: AccessRoutesServices) {
       async ({ request }) => {
         const key = await services.guard.ingest(request)
         return services.ingestCounts.request(key, async (count) => {
-          await requireAdmission(services, request)
-          const query = readQuery(request, sent)
-          checkQuery(query)
-          const sender = senderOf(key, query)
-          mediaType(request.headers.get('content-type'), ['text/plain', 'application/x-ndjson'])
-          const bytes = await readBytes(request, {
-            bytesMax: limits.bodyBytesMax,
-            ratioMax: limits.bodyRatioMax,
-          })
-          await services.parseQueue.wait(bytes.length)
-          const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
-          const isDrain = query.one('source') === undefined
-          const format = drainFormat(
-            drainFormats,
-            sender,
-            textOf(query, 'format') || 'auto',
-            textOf(query, 'path'),
-            text,
-          )
-          if (format === null) return json(testAnswer, 202)
-          const lines = linesOf(query, text, format, isDrain)
-          if (query.one('warm') === 'true') {
-            await services.accessReceiver.warm(sender, lines)
-            return json({ ok: true, ...nothing, position: lines.from }, 202)
+          try {
+            return await receive(request, key, count)
+          } catch (thrown) {
+            throw recorded(services, key, thrown)
           }
-          const answer = await services.accessReceiver.store(sender, lines, isDrain)
-          count.accepted = answer.sums.stored
-          count.deduped = answer.sums.deduped
-          count.rejected = answer.sums.bad
-          return json(answerOf(answer), 202)
         })
       },
       { parse: 'none' },
     )
+}
+
+/**
+ * A request that was rejected as a whole is recorded for the ingest health page. Returns what was thrown. Text of logs
+ * is left out, because it has addresses of people. A reader that is told where a log continues lost nothing.
+ */
+function recorded({ rejections, clock }: AccessRoutesServices, key: ApiKey, thrown: unknown): unknown {
+  if (!(thrown instanceof AppError) || thrown.status >= 500 || thrown.code === 'conflict') return thrown
+  const sample = requestSample(key, clock.now(), thrown, '')
+  rejections.add([{ ...sample, message: sample.message.replace(quotedLine, '.') }])
+  return thrown
+}
+
+const quotedLine = /, which begins? with .*$/s
+
+/** One record says what became of the bad lines of a request. */
+function recordBadLines(
+  { rejections, clock }: AccessRoutesServices,
+  key: ApiKey,
+  { options }: Sender,
+  { sums, errors }: StoreAnswer,
+): void {
+  const [first] = errors
+  if (sums.bad === 0 || first === undefined) return
+  const where = first.line === 0 ? 'It' : `Line ${first.line}`
+  const summary = `${sums.bad} of ${sums.lines} lines for the site ${options.siteId} are not stored.`
+  const message = `${summary} ${where} ${first.message}.`
+  const { orgId, id: keyId } = key
+  rejections.add([{ orgId, keyId, atMs: clock.now(), code: 'bad_lines', message, path: '', excerpt: '' }])
 }
 
 const charsMax: { readonly [name: string]: number } = {

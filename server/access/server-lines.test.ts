@@ -142,9 +142,10 @@ const noText = /\ufffd+/g
 function comparable(writer: ServerWriter, value: string | number | null): unknown {
   if (typeof value !== 'string') return value
   let text = value
-  for (let before = ''; writer.alike !== undefined && text !== before;) {
-    before = text
-    text = Buffer.from(writer.alike(utf8(text)), 'latin1').toString()
+  let previous: string | null = null
+  while (writer.normalize !== undefined && text !== previous) {
+    previous = text
+    text = Buffer.from(writer.normalize(utf8(text)), 'latin1').toString()
   }
   text = text.replaceAll(noText, '\ufffd')
   return text === '' || text === '-' ? null : text

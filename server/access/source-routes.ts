@@ -84,7 +84,7 @@ function sourcesView(sources: AccessSource[], watched: WatchedLog[], syslog: Sys
   const listens = new Set(syslog.map(({ listen }) => listen))
   for (const source of sources) {
     if (listens.has(source.path)) continue
-    const path = source.isDrain ? 'Log drain' : withoutRotation(source.path)
+    const path = source.isDrain ? 'Log drains and syslog' : withoutRotation(source.path)
     const log = logOf(logs, source.siteId, path)
     // The newest is first.
     if (log.storedAt === null)

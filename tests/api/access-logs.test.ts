@@ -397,3 +397,28 @@ interface StoredRequest {
   metadata: { page: string }
   agent: { verdict: string }
 }
+
+test('Ingest health says of each body with bad lines how many and why, without their text', async () => {
+  expect((await post('siteId=health', `${line('a')}nonsense\n${line('b')}more\n`)).answer).toMatchObject({
+    bad: 2,
+  })
+  expect((await post('siteId=unread', '198.51.100.7 hello\nworld\n')).status).toBe(415)
+  expect((await post('siteId=health&source=s', line('a'))).status).toBe(400)
+  const cookie = await server.signIn('analyst')
+  const response = await server.call('/api/ingest/health', { headers: { cookie } })
+  const { rejected } = (await response.json()) as { rejected: { [field: string]: unknown }[] }
+  expect(rejected.slice(0, 3).toReversed()).toMatchObject([
+    {
+      code: 'bad_lines',
+      message: '2 of 4 lines for the site health are not stored. Line 2 does not fit combined.',
+      excerpt: '',
+    },
+    {
+      code: 'unsupported_media_type',
+      message: 'The body is not an access log: no known format fits its first 2 lines.',
+      excerpt: '',
+    },
+    { code: 'invalid_query', excerpt: '' },
+  ])
+  expect(JSON.stringify(rejected)).not.toContain('198.51.100.7')
+})

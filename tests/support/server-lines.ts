@@ -39,9 +39,9 @@ export interface ServerWriter {
   heading?: string
   line(request: ServedRequest): string
   /** What the format has of the fields that a client chooses. */
-  has: readonly (keyof Expected)[]
+  fields: readonly (keyof Expected)[]
   /** Where the format itself makes two values alike, a function that makes them alike, too. */
-  alike?(value: string): string
+  normalize?(value: string): string
   /** Whether the address may be withheld, because a client made the line ambiguous. */
   mayHideAddress?(request: ServedRequest): boolean
   /** Whether the whole log may be one of another format. */
@@ -50,16 +50,16 @@ export interface ServerWriter {
   request?(request: ServedRequest): ServedRequest
 }
 
-const two = (value: number): string => String(value).padStart(2, '0')
+const twoDigits = (value: number): string => String(value).padStart(2, '0')
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
 /** `05/Nov/2026:10:00:00 +0530` */
 function localTime({ timeMs, zoneMinutes }: ServedRequest): string {
   const local = new Date(timeMs + zoneMinutes * 60_000)
-  const date = `${two(local.getUTCDate())}/${months[local.getUTCMonth()]}/${local.getUTCFullYear()}`
+  const date = `${twoDigits(local.getUTCDate())}/${months[local.getUTCMonth()]}/${local.getUTCFullYear()}`
   const clock = local.toISOString().slice(11, 19)
   const minutes = Math.abs(zoneMinutes)
-  const zone = `${zoneMinutes < 0 ? '-' : '+'}${two(Math.trunc(minutes / 60))}${two(minutes % 60)}`
+  const zone = `${zoneMinutes < 0 ? '-' : '+'}${twoDigits(Math.trunc(minutes / 60))}${twoDigits(minutes % 60)}`
   return `${date}:${clock} ${zone}`
 }
 
@@ -173,7 +173,7 @@ const iisText = (value: string): string =>
 
 const cloudFrontCharacters = '<>"#%{}|\\^~[]`\''
 /** CloudFront encodes controls, bytes beyond ASCII and some characters. */
-const cloudFrontText = (value: string): string => encoded(value, cloudFrontCharacters) || '-'
+const cloudFrontText = (value: string): string => percentEncode(value, cloudFrontCharacters) || '-'
 
 const percentDecoded = (value: string): string =>
   value.replaceAll(/%([\dA-Fa-f]{2})/g, (_, digits: string) =>
@@ -190,14 +190,14 @@ const withoutSpaces = (request: ServedRequest): ServedRequest => ({
   ...request,
   target: request.target.replaceAll(/[\x00- \x7f]/g, ''),
 })
-const encoded = (value: string, characters: string): string =>
+const percentEncode = (value: string, characters: string): string =>
   escapeEach(value, (character, code) =>
     code <= 32 || code >= 127 || characters.includes(character) ? `%${hex(code).toUpperCase()}` : character,
   )
 /** Go's URL re-encodes a path; what it leaves alone stays. */
 const goTarget = (request: ServedRequest): ServedRequest => ({
   ...request,
-  target: encoded(request.target, '"<>\\^`{|}'),
+  target: percentEncode(request.target, '"<>\\^`{|}'),
 })
 
 const nginxCombined = (request: ServedRequest): string =>
@@ -211,15 +211,15 @@ const apacheEnd = (request: ServedRequest): string =>
 const configuredHost = 'shop.example'
 
 export const serverWriters: { readonly [server: string]: ServerWriter } = {
-  'nginx, combined': { format: 'combined', has: clientFields, line: nginxCombined },
+  'nginx, combined': { format: 'combined', fields: clientFields, line: nginxCombined },
   'nginx, main': {
     format: 'combined-forwarded',
-    has: withForwarded,
+    fields: withForwarded,
     line: (request) => `${nginxCombined(request)} "${nginxText(request.forwarded)}"`,
   },
   'nginx, escape=json': {
     format: 'json',
-    has: withForwarded,
+    fields: withForwarded,
     line: (request) =>
       object({
         time_iso8601: `"${isoTime(request)}"`,
@@ -236,7 +236,7 @@ export const serverWriters: { readonly [server: string]: ServerWriter } = {
   },
   'nginx, JSON without escape=json': {
     format: 'json',
-    has: withForwarded,
+    fields: withForwarded,
     line: (request) =>
       object({
         '@timestamp': `"${isoTime(request)}"`,
@@ -252,23 +252,23 @@ export const serverWriters: { readonly [server: string]: ServerWriter } = {
   },
   'Apache, combined': {
     format: 'combined',
-    has: clientFields,
+    fields: clientFields,
     line: (request) => `${apacheCommon(request)}${apacheEnd(request)}`,
   },
   'Apache, vhost_combined': {
     format: 'vcombined',
-    has: clientFields,
+    fields: clientFields,
     mayHideAddress: ({ user }) => / [^ ]*\d[^ ]* - /.test(` ${user} `),
     line: (request) => `${configuredHost}:443 ${apacheCommon(request)}${apacheEnd(request)}`,
   },
   'Apache, common': {
     format: 'common',
-    has: ['method', 'path'],
+    fields: ['method', 'path'],
     line: (request) => apacheCommon(request),
   },
   lighttpd: {
     format: 'lighttpd',
-    has: clientFields,
+    fields: clientFields,
     mayHideAddress: ({ host }) => /[.:]/.test(host),
     // It writes only names that it authenticated.
     request: (request) => ({ ...request, user: '' }),
@@ -277,7 +277,7 @@ export const serverWriters: { readonly [server: string]: ServerWriter } = {
   },
   Caddy: {
     format: 'caddy',
-    has: withForwarded,
+    fields: withForwarded,
     request: withoutSpaces,
     line: (request) =>
       object({
@@ -303,7 +303,7 @@ export const serverWriters: { readonly [server: string]: ServerWriter } = {
   },
   'Traefik, CLF': {
     format: 'traefikclf',
-    has: clientFields,
+    fields: clientFields,
     // It escapes no user name, which may therefore end like a line of nginx.
     mayBeOther: ({ user }) => user.includes('"'),
     request: goTarget,
@@ -314,7 +314,7 @@ export const serverWriters: { readonly [server: string]: ServerWriter } = {
   },
   'Traefik, JSON': {
     format: 'traefik',
-    has: withForwarded,
+    fields: withForwarded,
     request: withoutSpaces,
     line: (request) =>
       object({
@@ -335,7 +335,7 @@ export const serverWriters: { readonly [server: string]: ServerWriter } = {
   },
   'HAProxy, JSON': {
     format: 'json',
-    has: ['method', 'path', 'userAgent'],
+    fields: ['method', 'path', 'userAgent'],
     request: withoutSpaces,
     line: (request) =>
       object({
@@ -352,7 +352,7 @@ export const serverWriters: { readonly [server: string]: ServerWriter } = {
   },
   'Envoy, JSON': {
     format: 'json',
-    has: ['method', 'path', 'userAgent', 'forwarded'],
+    fields: ['method', 'path', 'userAgent', 'forwarded'],
     request: withoutSpaces,
     line: (request) =>
       object({
@@ -370,12 +370,12 @@ export const serverWriters: { readonly [server: string]: ServerWriter } = {
   },
   IIS: {
     format: 'w3c',
-    has: withForwarded,
+    fields: withForwarded,
     heading:
       '#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) ' +
       'cs-host sc-status sc-substatus sc-win32-status sc-bytes time-taken X-Forwarded-For',
     request: (request) => ({ ...request, target: withPlainQuery(iisText(request.target)) }),
-    alike: (value) => percentDecoded(value.replaceAll(/[+\x00- \x7f]/g, ' ')),
+    normalize: (value) => percentDecoded(value.replaceAll(/[+\x00- \x7f]/g, ' ')),
     line: (request) => {
       const [stem = '', ...query] = iisText(request.target).split('?')
       const [date = '', clock = ''] = isoTime(request).slice(0, 19).split('T')
@@ -388,12 +388,12 @@ export const serverWriters: { readonly [server: string]: ServerWriter } = {
   },
   CloudFront: {
     format: 'cloudfront',
-    has: withForwarded,
+    fields: withForwarded,
     heading:
       '#Fields: date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status cs(Referer) ' +
       'cs(User-Agent) cs-uri-query cs(Cookie) x-host-header time-taken x-forwarded-for',
     request: (request) => ({ ...request, target: withPlainQuery(cloudFrontText(request.target)) }),
-    alike: (value) => percentDecoded(percentDecoded(value)),
+    normalize: (value) => percentDecoded(percentDecoded(value)),
     line: (request) => {
       const [stem = '', ...query] = cloudFrontText(request.target).split('?')
       const [date = '', clock = ''] = isoTime(request).slice(0, 19).split('T')
@@ -406,7 +406,7 @@ export const serverWriters: { readonly [server: string]: ServerWriter } = {
   },
   'AWS ALB': {
     format: 'awsalb',
-    has: ['method', 'path', 'userAgent'],
+    fields: ['method', 'path', 'userAgent'],
     line: (request) =>
       `h2 ${isoTime(request)} app/lb/1 ${request.address}:50064 10.0.0.1:80 0.000 0.006 0.000 ${request.status} ` +
       `${request.status} 945 ${request.bytes} ` +
@@ -416,8 +416,8 @@ export const serverWriters: { readonly [server: string]: ServerWriter } = {
   },
   'Squid, native': {
     format: 'squid',
-    has: ['method', 'path'],
-    request: (request) => ({ ...request, target: encoded(request.target, `"<>#{}|\\^~[]\`'`) }),
+    fields: ['method', 'path'],
+    request: (request) => ({ ...request, target: percentEncode(request.target, `"<>#{}|\\^~[]\`'`) }),
     line: (request) =>
       `${(request.timeMs / 1_000).toFixed(3)}     11 ${request.address} TCP_MISS/${request.status} ${request.bytes} ` +
       `${request.method} ${request.target} ${apacheText(request.user)} HIER_DIRECT/203.0.113.80 text/html`,
@@ -448,6 +448,6 @@ export function expectedOf(writer: ServerWriter, sent: ServedRequest): Partial<E
     status: all.status,
     bytes: all.bytes,
   }
-  for (const name of writer.has) Object.assign(expected, { [name]: all[name] })
+  for (const name of writer.fields) Object.assign(expected, { [name]: all[name] })
   return expected
 }

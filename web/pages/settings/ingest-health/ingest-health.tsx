@@ -33,7 +33,11 @@ export function IngestHealth() {
   const allowed = session.value?.role !== 'viewer'
   return (
     <section class="settings-section ingest-health">
-      <p class="about">Requests per hour and key, with the reason for each rejected request and event.</p>
+      <p class="about">
+        Requests per hour and key, with the reason for each rejected request and event. A line of an access
+        log counts as an event; lost lines of files and syslog are under{' '}
+        <a href="/settings/sources">Sources</a>.
+      </p>
       {allowed ? <Report /> : <RoleNote text="Only owners, admins and analysts can see ingest health." />}
     </section>
   )

@@ -13,6 +13,7 @@ import { useRecords } from '../../../query/use-query.ts'
 import { doorName } from '../../../components/provenance.tsx'
 import { bytesText, count, counted } from '../../../text/format.ts'
 import { RoleNote } from '../../../components/role-note.tsx'
+import { LostLines } from './lost-lines.tsx'
 
 type Log = SourcesView['logs'][number]
 type Syslog = SourcesView['syslog'][number]
@@ -48,6 +49,7 @@ function List() {
   return (
     <>
       {isEmpty && <p>No access logs yet. Run one of these commands on the machine of the web server.</p>}
+      <LostLines view={data.value} />
       {logs.length > 0 && <Logs logs={logs} />}
       {syslog.length > 0 && <SyslogTable addresses={syslog} />}
       {doors.rows.length > 0 && <Doors doors={doors} />}
