@@ -110,8 +110,8 @@ test('each range, preset or chosen by date, counts exactly its events and says w
     await line.getByText('Counts are stored for 400 days. No earlier period to compare with.').waitFor()
     expect(await page.locator('.headlines .change').count()).toBe(0)
     await page
-      .getByText('Detections per week, by class')
-      .or(page.getByText(/^Detections per week/))
+      .getByText('Visits per week, by class')
+      .or(page.getByText(/^Visits per week/))
       .first()
       .waitFor()
     await expectAccessibleInBothThemes(page.locator('.period-line'))
