@@ -12,7 +12,7 @@ export function headlineCounts({ types, unit }: Pick<WeekCounts, 'types' | 'unit
   const whole = (name: string, type: string): HeadlineCount => {
     const { count, before } = countsOf(type)
     const isComparable = type !== unit.type || unit.comparable
-    return { name, type, count, before: isComparable ? before : null, outcomes: [] }
+    return { name, type, count, before: isComparable ? before : null, outcomes: null }
   }
   const part = (name: string, type: string, isPart: (outcome: string) => boolean): HeadlineCount => {
     const outcomes = Object.entries(countsOf(type).outcomes).filter(([outcome]) => isPart(outcome))
@@ -40,7 +40,9 @@ export function headlineCounts({ types, unit }: Pick<WeekCounts, 'types' | 'unit
     lines.push(whole('Tool calls', 'tool.executed'))
     lines.push(part('Tool errors', 'tool.executed', (outcome) => outcome === 'error'))
   }
-  return lines.filter((line, index) => index === 0 || line.name !== lines[0]?.name)
+  const isUnit = ({ type, outcomes, name }: HeadlineCount) =>
+    type === unit.type && outcomes === null && name === unit.label
+  return [...lines.filter(isUnit).slice(0, 1), ...lines.filter((line) => !isUnit(line))]
 }
 
 const counted = (count: number, one: string): string =>

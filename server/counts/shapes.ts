@@ -206,7 +206,7 @@ export interface HeadlineCount {
   count: number
   before: number | null // null: not comparable, because the previous period was counted in another unit
   type: string
-  outcomes: string[] // [] = every outcome
+  outcomes: string[] | null // null: every outcome
 }
 
 export interface AnalyticsCounts extends WeekCounts {

@@ -69,7 +69,7 @@ test('navigation counts name their unit and equal the headlines', async () => {
       .evaluateAll((all) => all.map((one) => [one.textContent, one.getAttribute('title'), one.ariaHidden]))
     expect(counts).toEqual([
       ['7 days', 'Counts below: in the last 7 days', 'true'],
-      ['80', '80 detections in the last 7 days, all sites', 'true'],
+      ['80', '80 visits in the last 7 days, all sites', 'true'],
       ['80', '80 tool calls in the last 7 days, all sites', 'true'],
     ])
     const mean = page.locator('.headlines > div').filter({ hasText: 'Mean score' })

@@ -59,7 +59,7 @@ test('headlines, tables and impostors show what the log holds', async () => {
     await page.getByRole('heading', { name: 'Impostors' }).waitFor()
     const requests = total() + logged.people + logged.assets + logged.programs
     for (const [name, text] of [
-      ['Requests by agents', `${total()}`],
+      ['Requests', `${total()}`],
       ['Share of all requests', `${Math.round((100 * total()) / requests)} %`],
       ['Verified', `${total('verified')}`],
       ['Claimed', `${total('consistent', 'unverifiable')}`],
@@ -92,7 +92,7 @@ test('headlines, tables and impostors show what the log holds', async () => {
   })
 }, 60_000)
 
-test('the first screen says who, verified or not, and how much; detections have a view of their own', async () => {
+test('the first screen says who, verified or not, and how much; visits have a view of their own', async () => {
   await open('/detect?siteId=shop', async (page) => {
     const table = page.getByRole('table', { name: 'Requests by agent' })
     await table.waitFor()
@@ -100,15 +100,15 @@ test('the first screen says who, verified or not, and how much; detections have 
     expect(box.y + box.height).toBeLessThan(900)
     const views = page.getByRole('navigation', { name: 'Views of Detect' })
     expect(await views.locator('[aria-current]').innerText()).toBe('Requests')
-    expect(await headline(page, 'Detections').count()).toBe(0)
-    await views.getByRole('link', { name: 'Detections' }).click()
-    await headline(page, 'Detections').waitFor()
-    expect(await headline(page, 'Requests by agents').count()).toBe(0)
-    expect(new URL(page.url()).search).toBe('?siteId=shop&view=detections')
+    expect(await headline(page, 'Visits').count()).toBe(0)
+    await views.getByRole('link', { name: 'Visits' }).click()
+    await headline(page, 'Visits').waitFor()
+    expect(await headline(page, 'Requests').count()).toBe(0)
+    expect(new URL(page.url()).search).toBe('?siteId=shop&view=visits')
     await expectAccessible(page)
-    await expectFit(page, 'detect-detections')
+    await expectFit(page, 'detect-visits')
     await page.goBack()
-    await headline(page, 'Requests by agents').waitFor()
+    await headline(page, 'Requests').waitFor()
   })
 }, 60_000)
 
@@ -121,7 +121,7 @@ test('the share of all requests says which ones it is of, beside requests that n
   )
   await send(appliance.url, await ingestKey(appliance), events)
   await open('/detect?siteId=mixed', async (page) => {
-    await headline(page, 'Requests by agents')
+    await headline(page, 'Requests')
       .filter({ hasText: new RegExp(`^${total() + 10}$`) })
       .waitFor()
     const requests = total() + logged.people + logged.assets + logged.programs
@@ -134,9 +134,9 @@ test('a click on a verdict filters the page, and the address holds it; an impost
     const chart = page.locator('.chart-panel', { hasText: 'by verdict' })
     await chart.getByRole('link', { name: 'contradicted', exact: true }).click()
     await page.waitForURL((url) => url.searchParams.get('filter') === 'verdict:contradicted')
-    await headline(page, 'Requests by agents').filter({ hasText: /^15$/ }).waitFor()
+    await headline(page, 'Requests').filter({ hasText: /^15$/ }).waitFor()
     await page.locator('.chart-panel', { hasText: 'by verdict' }).getByText('purpose').click()
-    await page.getByRole('heading', { name: /^Requests by agents .*, by purpose$/ }).waitFor()
+    await page.getByRole('heading', { name: /^Requests .*, by purpose$/ }).waitFor()
     const row = page.getByRole('table', { name: 'Impostors' }).locator('tbody tr').first()
     await row.focus()
     await page.keyboard.press('Enter')
@@ -154,8 +154,8 @@ test('without requests by agents none of this is shown', async () => {
   const plain = event('plain', { type: 'agent.detected', siteId: 'plain', occurredAt, agent })
   await send(appliance.url, await ingestKey(appliance), [plain])
   await open('/detect?siteId=plain', async (page) => {
-    await headline(page, 'Detections').waitFor()
-    for (const name of ['Requests by agents', 'Impostors', 'Referrals'])
+    await headline(page, 'Visits').waitFor()
+    for (const name of ['Requests', 'Impostors', 'Referrals'])
       expect([name, await page.getByText(name).count()]).toEqual([name, 0])
   })
 }, 60_000)

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright'
-import { pageMeasures } from '../../web/text/measures.ts'
+import { measures, pageMeasures } from '../../web/text/measures.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
@@ -18,6 +18,7 @@ const hourMs = 3_600_000
 /** Events of every type, over 45 days, most of them recent. Fields are missing, unusual, or many. */
 function traffic(nowMs: number): TestEvent[] {
   const types = [
+    measures.visits.type,
     ...pageMeasures.map(({ type }) => type),
     'agent.missed',
     'auth.identity_cleared',
@@ -138,14 +139,19 @@ const sum = (rows: { [column: string]: string }[], column: string): number =>
   rows.reduce((total, row) => total + Number(row[column]), 0)
 
 const pages = [
-  { path: '/detect', name: 'Detect', measure: pageMeasures[0]!, tables: ['Agents'] },
-  { path: '/auth', name: 'Auth', measure: pageMeasures[1]!, tables: ['Protocols', 'Vendors'] },
   {
-    ...{ path: '/authz', name: 'Authz', measure: pageMeasures[2]! },
+    path: '/detect',
+    name: 'Detect',
+    measure: { ...measures.visits, type: 'agent.detected' },
+    tables: ['Agents'],
+  },
+  { path: '/auth', name: 'Auth', measure: pageMeasures[0]!, tables: ['Protocols', 'Vendors'] },
+  {
+    ...{ path: '/authz', name: 'Authz', measure: pageMeasures[1]! },
     tables: ['Decisions by outcome', 'By tool', 'By rule', 'By vendor'],
   },
-  { path: '/tools', name: 'WebMCP Tools', measure: pageMeasures[3]!, tables: ['Tools'] },
-  { path: '/knaph', name: 'Knaph', measure: pageMeasures[4]!, tables: [] },
+  { path: '/tools', name: 'WebMCP Tools', measure: pageMeasures[2]!, tables: ['Tools'] },
+  { path: '/knaph', name: 'Knaph', measure: pageMeasures[3]!, tables: [] },
 ]
 
 /** Until it is counted again, a page shows the numbers of the range before. */
@@ -157,12 +163,13 @@ async function waitForCount(page: Page, name: string, count: number): Promise<vo
 
 async function expectOneCount(page: Page, search: string): Promise<void> {
   const metrics = await metricsOf(page, search)
-  await waitForCount(page, 'Events', metrics.total)
+  // No site has requests, so visits are the unit. The number of events is one of Logs and Explore only.
+  await waitForCount(page, 'Visits', metrics.byType['agent.detected'] ?? 0)
   const analytics = await headlines(page)
-  expect(analytics['Events']).toBe(metrics.total)
+  expect(Object.keys(analytics)).not.toContain('Events')
   const types = await csvOf(page, 'Types')
   expect(types.name).toMatch(/^analytics-types-\d{4}-\d\d-\d\d--\d{4}-\d\d-\d\d\.csv$/)
-  expect(sum(types.rows, 'Events')).toBe(metrics.total)
+  expect(sum(types.rows, 'Count')).toBe(metrics.total)
   for (const { path, name, measure, tables } of pages) {
     await goTo(page, path, search)
     const counted = metrics.byType[measure.type] ?? 0
@@ -219,7 +226,7 @@ test('a CSV file has more rows than the page; decisions, outcomes and trust each
     await bars.waitFor()
     const numbers = await bars.locator('li b').allInnerTexts()
     const all = numbers.reduce((total, text) => total + numberIn(text), 0)
-    expect(all).toBe((await headlines(page))['Detections']!)
+    expect(all).toBe((await headlines(page))['Visits']!)
 
     await goTo(page, '/detect', '?range=24h')
     await expectRangeKept(page)
@@ -236,7 +243,7 @@ async function expectRangeKept(page: Page): Promise<void> {
   expect(await inNavigation(page, 'Detect')).toBe(counted)
   await navigation.getByText('24 hours').waitFor()
   const title = await navigation.getByRole('link', { name: 'Detect' }).locator('small').getAttribute('title')
-  expect(title).toBe(`${counted.toLocaleString('en-GB')} detections in the last 24 hours, all sites`)
+  expect(title).toBe(`${counted.toLocaleString('en-GB')} visits in the last 24 hours, all sites`)
 }
 
 test('on a phone every number is whole, in one or two columns', async () => {

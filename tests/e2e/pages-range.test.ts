@@ -30,6 +30,7 @@ beforeAll(async () => {
   )
   sent[3] = {
     ...sent[3]!,
+    type: 'agent.detected',
     agent: { ...sent[3]!.agent, vendor: hostile },
     metadata: { ...sent[3]!.metadata, page: '/cart' },
   }
@@ -113,8 +114,8 @@ test('each range, preset or chosen by date, counts exactly its events and says w
       .waitFor()
     expect(await page.locator('.headlines .change').count()).toBe(0)
     await page
-      .getByText('Detections per week, by class')
-      .or(page.getByText(/^Detections per week/))
+      .getByText('Visits per week, by class')
+      .or(page.getByText(/^Visits per week/))
       .first()
       .waitFor()
     await expectAccessibleInBothThemes(page.locator('.period-line'))
@@ -134,9 +135,10 @@ async function expectOtherFilters(page: Page): Promise<void> {
   await goInside(page, '/analytics?range=90d')
   await page
     .getByRole('table', { name: 'Outcomes' })
-    .getByRole('link', { name: 'blocked', exact: true })
+    .getByRole('link', { name: 'success', exact: true })
     .click()
-  await expectFirst(page, 'analytics', (one) => one.outcome === 'blocked')
+  const isSuccess = (one: TestEvent) => detected(one) && one.outcome === 'success'
+  await expectFirst(page, 'analytics', isSuccess)
   await page
     .locator('.bars')
     .filter({ hasText: 'Pages' })
@@ -145,7 +147,7 @@ async function expectOtherFilters(page: Page): Promise<void> {
   await expectFirst(
     page,
     'analytics',
-    (one) => one.outcome === 'blocked' && one.metadata.page === '/checkout',
+    (one) => isSuccess(one) && one.metadata.page === '/checkout',
   )
   await page.getByText('Logs cannot filter by page.').waitFor()
   await page.getByText('Tool call durations and active agents cannot be filtered.').waitFor()
@@ -158,7 +160,7 @@ async function expectOtherFilters(page: Page): Promise<void> {
   await goInside(page, '/analytics?filter=outcome:never')
   await page.getByRole('heading', { name: 'No events in the last 7 days' }).waitFor()
   await page.locator('.nothing-here').getByRole('link', { name: 'Clear filters' }).click()
-  await expectFirst(page, 'analytics', () => true)
+  await expectFirst(page, 'analytics', detected)
 }
 
 test('a click filters every number of a page in place and can be undone; Logs opens with the same events', async () => {

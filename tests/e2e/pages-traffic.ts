@@ -52,23 +52,15 @@ export function matching(events: TestEvent[], wanted: Wanted, since: string, unt
   )
 }
 
-/** Where a running range begins and ends: whole steps, with the running hour. */
-export function runningRange(
-  days: number,
-  stepHours: number,
-  nowMs: number,
-): { since: string; until: string } {
-  const stepMs = stepHours * hourMs
-  const untilMs = Math.floor(nowMs / hourMs) * hourMs + hourMs
-  const sinceMs = Math.ceil(untilMs / stepMs) * stepMs - days * 24 * hourMs
-  return { since: new Date(sinceMs).toISOString(), until: new Date(untilMs).toISOString() }
+/** The last days (contract §19): from the start of the running hour so many times 24 hours back, to its end. */
+export function runningRange(days: number, nowMs: number): { since: string; until: string } {
+  const startMs = Math.floor(nowMs / hourMs) * hourMs
+  const at = (ms: number): string => new Date(ms).toISOString()
+  return { since: at(startMs - days * 24 * hourMs), until: at(startMs + hourMs) }
 }
 
-/** The same hours, as many days earlier. */
-export function earlier(
-  range: { since: string; until: string },
-  days: number,
-): { since: string; until: string } {
-  const back = (time: string) => new Date(Date.parse(time) - days * 24 * hourMs).toISOString()
-  return { since: back(range.since), until: back(range.until) }
+/** As many days before a range. */
+export function earlier(range: { since: string }, days: number): { since: string; until: string } {
+  const sinceMs = Date.parse(range.since) - days * 24 * hourMs
+  return { since: new Date(sinceMs).toISOString(), until: range.since }
 }

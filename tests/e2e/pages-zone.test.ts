@@ -75,7 +75,7 @@ async function expectZone(page: Page, zone: string): Promise<void> {
   expect((await line.innerText()).includes('Counts use UTC hours')).toBe(isHalf)
   await page.getByText(`${zone} · drag to zoom`).waitFor()
   await page.getByText('Show as table').first().click()
-  const rows = page.getByRole('table', { name: /^Detections/ }).locator('tbody tr')
+  const rows = page.getByRole('table', { name: /^Visits/ }).locator('tbody tr')
   await rows.first().waitFor()
   const counted = await rows.evaluateAll((all) =>
     all.flatMap((row) => {

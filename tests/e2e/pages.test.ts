@@ -21,7 +21,15 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(closeBrowser)
 
-const week = () => runningRange(7, 3, Date.now())
+const week = () => runningRange(7, Date.now())
+/** Steps of three hours. The first one is cut at the start of the range. */
+function weekEdges(): number[] {
+  const [sinceMs, untilMs] = [Date.parse(week().since), Date.parse(week().until)]
+  const stepMs = 3 * 3_600_000
+  const first = (Math.floor(sinceMs / stepMs) + 1) * stepMs
+  const steps = Math.ceil((untilMs - first) / stepMs)
+  return [sinceMs, ...Array.from({ length: steps + 1 }, (_, step) => first + step * stepMs)]
+}
 const count = (wanted: Wanted, range = week()) => matching(sent, wanted, range.since, range.until).length
 const shown = (n: number) => n.toLocaleString('en-GB')
 
@@ -78,7 +86,7 @@ async function expectSorted(page: Page): Promise<void> {
   await page.locator('.data-panel', { has: agents }).getByRole('button', { name: 'Save as CSV' }).click()
   const text = await Bun.file(await (await saved).path()).text()
   const lines = text.replace('\ufeff', '').trim().split('\n')
-  expect(lines[0]).toBe('Vendor,Agent,Purpose,Operator,Detections,"Share, %",Before,"Change, %",Blocked')
+  expect(lines[0]).toBe('Vendor,Agent,Purpose,Operator,Visits,"Share, %",Before,"Change, %",Blocked')
   expect(lines.slice(1).map((line) => line.split(',')[0])).toEqual([
     'ClaudeBot',
     'GPTBot',
@@ -90,9 +98,9 @@ async function expectSorted(page: Page): Promise<void> {
 test('the headline, comparison, vendors, classes and sorted files of Detect equal the posted events', async () => {
   await open('/detect', async (page) => {
     const type = 'agent.detected'
-    await expectHeadline(page, 'Detections', count({ type }))
+    await expectHeadline(page, 'Visits', count({ type }))
     const before = count({ type }, earlier(week(), 7))
-    expect((await headline(page, 'Detections')).about).toContain(`from ${shown(before)}`)
+    expect((await headline(page, 'Visits')).about).toContain(`from ${shown(before)}`)
     expect(before).toBeGreaterThan(0)
     const rows = await table(page, 'Agents')
     const vendors = ['GPTBot', 'Operator', 'ClaudeBot', 'House Agent']
@@ -122,10 +130,10 @@ test('the headline, comparison, vendors, classes and sorted files of Detect equa
         .sort(),
     )
     await page.getByText('Show as table').click()
-    await page.getByRole('table', { name: /Detections per 3 hours/ }).waitFor()
-    const steps = await table(page, /Detections per 3 hours/)
+    await page.getByRole('table', { name: /Visits per 3 hours/ }).waitFor()
+    const steps = await table(page, /Visits per 3 hours/)
     const sum = steps.reduce((total, row) => total + Number(row.at(-1)?.replaceAll(',', '')), 0)
-    expect([steps.length, sum]).toEqual([56, count({ type })])
+    expect([steps.length, sum]).toEqual([weekEdges().length - 1, count({ type })])
     await expectSorted(page)
   })
 }, 40_000)
@@ -133,48 +141,53 @@ test('the headline, comparison, vendors, classes and sorted files of Detect equa
 /** Dragging in a chart and its keys set the range to whole steps. */
 async function expectZoom(page: Page): Promise<void> {
   await goInside(page, '/detect?range=7d')
-  await expectHeadline(page, 'Detections', count({ type: 'agent.detected' }))
+  await expectHeadline(page, 'Visits', count({ type: 'agent.detected' }))
   const plot = page.locator('.u-over')
   const box = (await plot.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 }
-  const since = Date.parse(week().since)
+  const edges = weekEdges()
+  const lengthMs = edges.at(-1)! - edges[0]!
   await page.mouse.move(box.x + box.width * 0.5 + 2, box.y + 40)
   await page.mouse.down()
   await page.mouse.move(box.x + box.width * 0.75 - 2, box.y + 60, { steps: 5 })
   await page.mouse.up()
-  const at = (steps: number) => new Date(since + steps * 3 * 3_600_000).toISOString()
-  await page.waitForURL((url) => url.searchParams.get('since') === at(28))
-  expect(new URL(page.url()).searchParams.get('until')).toBe(at(42))
-  const dragged = { since: at(28), until: at(42) }
-  await expectHeadline(page, 'Detections', count({ type: 'agent.detected' }, dragged))
+  // A drag chooses the steps that it touches.
+  const stepAt = (share: number) => edges.findLastIndex((edge) => edge <= edges[0]! + share * lengthMs)
+  const at = (step: number) => new Date(edges[step]!).toISOString()
+  const [first, last] = [at(stepAt(0.5)), at(stepAt(0.75) + 1)]
+  await page.waitForURL((url) => url.searchParams.get('since') === first)
+  const until = new URL(page.url()).searchParams.get('until')!
+  expect([last, at(stepAt(0.75))]).toContain(until)
+  const dragged = { since: first, until }
+  await expectHeadline(page, 'Visits', count({ type: 'agent.detected' }, dragged))
   await page.locator('.stack-chart').focus()
   for (const press of ['Home', 'Shift+ArrowRight', 'Shift+ArrowRight', 'Enter'])
     await page.keyboard.press(press)
-  const keyed = { since: at(28), until: new Date(Date.parse(at(28)) + 3 * 3_600_000).toISOString() }
+  const keyed = { since: first, until: at(stepAt(0.5) + 1) }
   await page.waitForURL((url) => url.searchParams.get('until') === keyed.until)
-  await expectHeadline(page, 'Detections', count({ type: 'agent.detected' }, keyed))
+  await expectHeadline(page, 'Visits', count({ type: 'agent.detected' }, keyed))
   await page.goBack()
-  await expectHeadline(page, 'Detections', count({ type: 'agent.detected' }, dragged))
+  await expectHeadline(page, 'Visits', count({ type: 'agent.detected' }, dragged))
 }
 
 test('the site and range, also of a drag, are stored in the address, carry over to other pages and can be undone', async () => {
   await open('/detect', async (page) => {
     const type = 'agent.detected'
     await page.getByRole('combobox', { name: 'Site' }).selectOption('blog')
-    await expectHeadline(page, 'Detections', count({ type, siteId: 'blog' }))
+    await expectHeadline(page, 'Visits', count({ type, siteId: 'blog' }))
     await page.getByRole('combobox', { name: 'Range' }).selectOption('Last 24 hours')
-    const day = runningRange(1, 1, Date.now())
-    await expectHeadline(page, 'Detections', count({ type, siteId: 'blog' }, day))
+    const day = runningRange(1, Date.now())
+    await expectHeadline(page, 'Visits', count({ type, siteId: 'blog' }, day))
     expect(new URL(page.url()).search).toBe('?range=24h&siteId=blog')
     await page.getByRole('link', { name: 'Authz', exact: true }).click()
     await expectHeadline(page, 'Decisions', count({ type: 'authz.evaluated', siteId: 'blog' }, day))
     expect(new URL(page.url()).search).toBe('?range=24h&siteId=blog')
     await page.goBack()
-    await expectHeadline(page, 'Detections', count({ type, siteId: 'blog' }, day))
+    await expectHeadline(page, 'Visits', count({ type, siteId: 'blog' }, day))
     await page.goBack()
-    await expectHeadline(page, 'Detections', count({ type, siteId: 'blog' }))
+    await expectHeadline(page, 'Visits', count({ type, siteId: 'blog' }))
     await page.getByLabel('Compare').uncheck()
     await page.waitForURL(/compare=off/)
-    expect((await headline(page, 'Detections')).about).toBe('')
+    expect((await headline(page, 'Visits')).about).toBe('')
     await expectZoom(page)
   })
 }, 40_000)
@@ -232,9 +245,9 @@ test('the counts of Auth and Analytics and the reasons of a denial equal the pos
     const times = identities.reduce((sum, row) => sum + Number(row[4]), 0)
     expect(times).toBe(all.filter((one) => one.outcome === 'success').length)
     await page.getByRole('link', { name: 'Analytics', exact: true }).click()
-    await expectHeadline(page, 'Events', count({}))
+    await expectHeadline(page, 'Visits', count({ type: 'agent.detected' }))
     const types = await table(page, 'Types')
-    expect(types.map((row) => row.slice(0, 2)).sort()).toEqual(
+    expect(types.map(([type, , number]) => [type, number]).sort()).toEqual(
       [...new Set(sent.map((one) => one.type))].sort().map((one) => [one, shown(count({ type: one }))]),
     )
     const called = matching(sent, { type: 'tool.executed' }, week().since, week().until)
@@ -267,6 +280,11 @@ async function expectVendor(page: Page): Promise<void> {
   const dialog = page.getByRole('dialog')
   await dialog.getByText('Operated by OpenAI').waitFor()
   const all = matching(sent, { vendor: 'Operator' }, week().since, week().until)
+  const visits = all.filter(({ type }) => type === 'agent.detected').length
+  await dialog
+    .locator('.seen div', { hasText: 'Visits in this range' })
+    .getByText(`${visits}`, { exact: true })
+    .waitFor()
   await dialog.getByText(`${all.length} events in this range`).waitFor()
   expect(await dialog.innerText()).toContain(`${new Set(all.map((one) => one.sessionId)).size} sessions`)
   const link = dialog.getByRole('link', { name: /^Documentation/ })
@@ -280,7 +298,7 @@ test('a vendor shows its operator and activity from its link; new events are cou
     await expectVendor(page)
     const type = 'agent.detected'
     for (const colorScheme of ['dark', 'light'] as const) {
-      await expectHeadline(page, 'Detections', count({ type }))
+      await expectHeadline(page, 'Visits', count({ type }))
       await page.getByText('Live', { exact: true }).waitFor()
       const more = Array.from({ length: 25 }, (_, n) =>
         event(`live-${colorScheme}-${n}`, {
@@ -291,7 +309,7 @@ test('a vendor shows its operator and activity from its link; new events are cou
       )
       await send(org.url, key, more)
       sent = [...sent, ...more]
-      await expectHeadline(page, 'Detections', count({ type }))
+      await expectHeadline(page, 'Visits', count({ type }))
       const first = await page
         .locator('.plot canvas')
         .evaluate((canvas) => (canvas as HTMLCanvasElement).toDataURL())
@@ -313,7 +331,7 @@ async function expectNoEvents(page: Page): Promise<void> {
 
 test('a bar and a step of the chart link to exactly their events in Logs; a chart without events says so', async () => {
   await open('/detect?range=24h&siteId=blog', async (page) => {
-    const day = runningRange(1, 1, Date.now())
+    const day = runningRange(1, Date.now())
     const mine = matching(
       sent,
       { type: 'agent.detected', siteId: 'blog', vendor: 'Operator' },

@@ -6,6 +6,11 @@ import { makeEndpoint } from '../../../tests/store/webhook-make.ts'
 
 const share = { share: 0.7234, threshold: 0.5, events: 1_200, windowMinutes: 60 }
 
+const counting = {
+  ...{ measure: 'count', name: 'Busy', value: 120, events: 120, windowMinutes: 60, noData: false },
+  condition: { kind: 'above', value: 100 },
+}
+
 test.each<[Incident['data'], string]>([
   [{ vendor: 'GPTBot', firstSeenAt: '2026-06-23T12:00:00.000Z' }, 'New vendor: GPTBot.'],
   [share, 'High blocked share: 72.3 % of 1,200 events in the last hour (threshold 50 %).'],
@@ -21,6 +26,14 @@ test.each<[Incident['data'], string]>([
     { keyId: 'key_1', label: 'shop', prefix: 'agtx_ik_ab', exposedAt: '2026-06-23T12:00:00.000Z' },
     'Ingest key agtx_ik_ab… (shop) was used from a browser.',
   ],
+  [
+    { ...counting, filter: { type: ['agent.requested'] } },
+    'Busy: 120 requests in 1 hour, above 100 requests.',
+  ],
+  [{ ...counting, filter: { type: ['agent.detected'] } }, 'Busy: 120 visits in 1 hour, above 100 visits.'],
+  [{ ...counting, filter: { type: ['agent.*'] } }, 'Busy: 120 events in 1 hour, above 100 events.'],
+  [{ ...counting, filter: {} }, 'Busy: 120 events in 1 hour, above 100 events.'],
+  [{ ...counting, noData: true, filter: { type: ['agent.requested'] } }, 'Busy: no requests in 1 hour.'],
 ])('%j', (data, sentence) => {
   expect(incidentSentence({ data })).toBe(sentence)
 })

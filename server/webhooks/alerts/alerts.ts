@@ -26,31 +26,50 @@ export function incidentSentence({ data }: Pick<Incident, 'data'>): string {
 function measureSentence(data: Data): string {
   const { name, groupBy, group, value, noData, windowMinutes, condition, expected, explanation } = data
   const measure = String(data['measure'])
+  const noun = measure === 'count' ? typeNoun(data['filter']) : measureNouns[measure]
   const subject =
     groupBy === undefined ? String(name) : `${String(name)} (${String(groupBy)} ${String(group)})`
   const window = windowText(Number(windowMinutes))
   const { kind, value: limit } = condition as { kind: string; value?: number }
   const because = typeof explanation === 'string' && explanation !== '' ? ` ${explanation}.` : ''
-  if (noData === true || kind === 'absence') return `${subject}: no events in ${window}.${because}`
-  const shown = measureText(measure, Number(value))
+  if (noData === true || kind === 'absence')
+    return `${subject}: no ${pluralOf(typeNoun(data['filter']))} in ${window}.${because}`
+  const shown = measureText(measure, Number(value), noun)
   const against =
     kind === 'change'
-      ? `usually ${measureText(measure, Number(expected))}`
-      : `${kind} ${measureText(measure, Number(limit))}`
+      ? `usually ${measureText(measure, Number(expected), noun)}`
+      : `${kind} ${measureText(measure, Number(limit), noun)}`
   return `${subject}: ${shown} in ${window}, ${against}.${because}`
 }
 
 const measureNouns: { readonly [measure: string]: string } = {
-  ...{ count: 'event', errors: 'error', sessions: 'session', tokens: 'token' },
+  ...{ errors: 'error', sessions: 'session', tokens: 'token' },
 }
 
-function measureText(measure: string, value: number): string {
+/** A rule that names one type counts in its unit. A request and its detection are two events. */
+const typeNouns: { readonly [type: string]: string } = {
+  'agent.requested': 'request',
+  'agent.detected': 'visit',
+  'agent.referred': 'referral',
+  'authz.evaluated': 'decision',
+  'tool.executed': 'tool call',
+}
+
+function typeNoun(filter: unknown): string {
+  const [type, ...more] = (filter as { type?: string[] } | null | undefined)?.type ?? []
+  if (type === undefined || more.length > 0 || !Object.hasOwn(typeNouns, type)) return 'event'
+  return typeNouns[type] ?? 'event'
+}
+
+const pluralOf = (noun: string): string => `${noun}s`
+
+function measureText(measure: string, value: number, noun = 'event'): string {
   if (measure === 'share') return percent(value)
   const short = Math.round(value * 10) / 10
   if (measure === 'p95') return `p95 of ${short.toLocaleString('en')} ms`
   if (measure === 'subjects')
     return `${short.toLocaleString('en')} ${short === 1 ? 'identity' : 'identities'}`
-  return count(short, measureNouns[measure] ?? 'event')
+  return count(short, noun)
 }
 
 function windowText(minutes: number): string {

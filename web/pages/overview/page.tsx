@@ -295,14 +295,14 @@ function Week() {
   if (data === null) return null
   const { period, unit } = data
   const of = { since: period.since, until: period.until }
-  const lines = data.headlines.map(({ name, count: counted, before, type, outcomes }) => {
-    const [outcome] = outcomes
-    const isOne = outcomes.length === 1
-    const isLinked = outcomes.length < 2
+  const lines = data.headlines.map(({ name, count: number, before, type, outcomes }) => {
+    // Logs filters by one outcome.
+    const [outcome] = outcomes ?? []
+    const isLinked = outcomes === null || outcomes.length === 1
     return {
-      ...countLine({ name }, { count: counted, before }),
-      ...(type === unit.type && outcomes.length === 0 && unitLine(unit, data.counted)),
-      ...(isLinked && { href: logsHref({ ...of, type, ...(isOne && { outcome }) }) }),
+      ...countLine({ name }, { count: number, before }),
+      ...(type === unit.type && outcomes === null && unitLine(unit, data.counted)),
+      ...(isLinked && { href: logsHref({ ...of, type, ...(outcome !== undefined && { outcome }) }) }),
     }
   })
   return (

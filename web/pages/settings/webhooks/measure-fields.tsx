@@ -1,6 +1,7 @@
 /** The fields of a rule that compares a measure, in the dialog that adds or edits it. */
 import { useSignal } from '@preact/signals'
 import { useId } from 'preact/hooks'
+import { totals } from '../../../app/session.ts'
 import { Choice, Field } from '../../../components/dialog.tsx'
 import type { Rule } from '../../../api/webhook-api.ts'
 import {
@@ -20,6 +21,13 @@ const directions = [
   { value: 'up', text: 'upwards' },
   { value: 'down', text: 'downwards' },
 ]
+
+/** A new rule counts in the unit of the range that the navigation shows: requests, or visits without requests. */
+function unitFilter(): string {
+  const counted = totals.peek()
+  const type = counted?.unit.type ?? ''
+  return (counted?.totals[type] ?? 0) > 0 ? `type:${type}` : ''
+}
 
 export function MeasureFields({ rule }: { rule: Rule | null }) {
   const measure = useSignal<MeasureName>(rule?.measure ?? 'count')
@@ -46,8 +54,8 @@ export function MeasureFields({ rule }: { rule: Rule | null }) {
       <Lines
         name="filter"
         label="Events"
-        value={filterText(rule?.filter)}
-        hint="One filter per line, such as type:agent.requested or siteId:shop. Empty: all events."
+        value={rule === null ? unitFilter() : filterText(rule.filter)}
+        hint="One filter per line, such as siteId:shop. A request and its detection are two events: type:agent.requested counts requests, type:agent.detected visits. Empty: all events."
       />
       {isShare && (
         <Lines

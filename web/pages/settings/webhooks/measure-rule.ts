@@ -1,6 +1,7 @@
 /** Rules that compare a measure, as text and as the fields of a form. */
 import type { MeasureDefinition, Rule, RuleSettings } from '../../../api/webhook-api.ts'
 import { counted } from '../../../text/format.ts'
+import { measureOf } from '../../../text/measures.ts'
 import { textOf } from '../../../components/dialog.tsx'
 
 export type MeasureName = MeasureDefinition['measure']
@@ -56,7 +57,7 @@ export function measureText(measure: MeasureName, value: number | null): string 
 /** "share of events with outcome:blocked above 20 % in 1 hour, by vendor, only type:agent.requested". */
 export function measureCondition(rule: Partial<Rule>): string {
   const { measure = 'count', condition, windowMinutes = 60, groupBy, forMinutes = 0 } = rule
-  const name = measure === 'p95' ? 'p95 duration' : measureNames[measure].toLowerCase()
+  const name = measureName(rule)
   const part = measure === 'share' ? onOneLine(rule.of) : ''
   const what = part === '' ? name : `${name} with ${part}`
   const events = onOneLine(rule.filter)
@@ -67,6 +68,14 @@ export function measureCondition(rule: Partial<Rule>): string {
     ...(events === '' ? [] : [`only ${events}`]),
   ]
   return [`${conditionText(what, measure, condition)} in ${window}`, ...more].join(', ')
+}
+
+/** "number of requests" where the filter names one type: a request and its detection are two events. */
+function measureName({ measure = 'count', filter }: Partial<Rule>): string {
+  if (measure === 'p95') return 'p95 duration'
+  const [type, ...more] = filter?.['type'] ?? []
+  const unit = type === undefined || more.length > 0 ? undefined : measureOf(type)?.unit
+  return measure === 'count' && unit !== undefined ? `number of ${unit}` : measureNames[measure].toLowerCase()
 }
 
 function conditionText(what: string, measure: MeasureName, condition: Rule['condition']): string {
