@@ -10,7 +10,7 @@ import type {
   Unit,
   VendorDetail,
   WeekCounts,
-} from '../../server/dashboard/shapes.ts'
+} from '../../server/counts/shapes.ts'
 import { mintKey } from '../../server/identity/keys/keys.ts'
 import { event } from '../support/events.ts'
 import {
