@@ -94,7 +94,7 @@ export function ChartPanel({ what, period, divisions, filter, note, ...more }: C
               navigate(linkOf(series?.value ?? null, times))
             }}
           />
-          <AsTable series={division.series} {...{ edges, zone, title, ...more }} />
+          <AsTable series={division.series} edges={edges} zone={zone} title={title} {...more} />
         </>
       )}
     </section>

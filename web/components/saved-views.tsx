@@ -64,7 +64,7 @@ function ViewPanel({ what, path, searchOf, hasLocal }: SavedViewsProps) {
       )}
       <ul class="view-list" aria-busy={busy.value || loading.busy.value}>
         {views?.map((view) => (
-          <ViewRow key={view.id} {...{ view, may, run, path, searchOf }} />
+          <ViewRow key={view.id} view={view} may={may} run={run} path={path} searchOf={searchOf} />
         ))}
       </ul>
       {deleted.value && (
@@ -83,7 +83,7 @@ function ViewPanel({ what, path, searchOf, hasLocal }: SavedViewsProps) {
         </p>
       )}
       {may && hasLocal && <LocalViews run={run} searchOf={searchOf} />}
-      {may && <SaveForm views={all ?? []} {...{ what, run, searchOf }} />}
+      {may && <SaveForm views={all ?? []} what={what} run={run} searchOf={searchOf} />}
       <p class="muted">
         {may
           ? 'Saved views are visible to all members of the organization.'

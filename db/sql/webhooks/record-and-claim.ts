@@ -66,13 +66,15 @@ function settle(context: WriteContext, outcome: Outcome, now: number): void {
 }
 
 type SettleValues = [
-  ...[id: string, leaseId: string, status: string, counted: number, nextAtMs: number | null],
-  ...[
-    error: string | null,
-    httpStatus: number | null,
-    deliveredAtMs: number | null,
-    endedAtMs: number | null,
-  ],
+  id: string,
+  leaseId: string,
+  status: string,
+  counted: number,
+  nextAtMs: number | null,
+  error: string | null,
+  httpStatus: number | null,
+  deliveredAtMs: number | null,
+  endedAtMs: number | null,
 ]
 
 function noteEndpoint({ db }: WriteContext, id: string, outcome: Outcome, now: number): void {

@@ -131,7 +131,9 @@ function Version({ siteId, version, before, open }: VersionProps) {
           </span>
         </summary>
         {version.version === 1 && <p class="muted">First version.</p>}
-        {wasOpened.value && version.version > 1 && <Changes {...{ siteId, version, before }} />}
+        {wasOpened.value && version.version > 1 && (
+          <Changes siteId={siteId} version={version} before={before} />
+        )}
       </details>
     </li>
   )

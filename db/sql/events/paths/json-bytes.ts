@@ -4,8 +4,14 @@
  * Stored texts are compact JSON, as JSON.stringify writes them, without the values of `id` and `sessionId`
  * (../blocks/texts.ts). A NUL ends each text, so no loop passes its end.
  */
-export const [quote, backslash, comma, openBrace, closeBrace] = [34, 92, 44, 123, 125] as const
-const [colon, openBracket, closeBracket] = [58, 91, 93]
+export const quote = 34
+export const backslash = 92
+export const comma = 44
+export const openBrace = 123
+export const closeBrace = 125
+const colon = 58
+const openBracket = 91
+const closeBracket = 93
 
 const ofMetadata = Buffer.from('"metadata":')
 

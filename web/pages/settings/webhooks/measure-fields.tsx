@@ -103,14 +103,19 @@ function ConditionFields({
           label="Deviations"
           type="number"
           value={String(change?.deviations ?? 4)}
-          {...{ min: 1, max: 100, step: 'any' as const, required: true }}
+          min={1}
+          max={100}
+          step="any"
+          required
         />
         <Field
           name="weeks"
           label="Weeks (2 to 8)"
           type="number"
           value={String(change?.weeks ?? 4)}
-          {...{ min: 2, max: 8, required: true }}
+          min={2}
+          max={8}
+          required
         />
       </div>
     )
@@ -125,7 +130,10 @@ function ConditionFields({
       label={isShare ? 'Threshold (percent)' : 'Threshold'}
       type="number"
       value={String(shown)}
-      {...{ min: 0, max: isShare ? 100 : 1e12, step: 'any' as const, required: true }}
+      min={0}
+      max={isShare ? 100 : 1e12}
+      step="any"
+      required
     />
   )
 }

@@ -122,7 +122,9 @@ export function Rules({ endpoints, allowed }: RulesProps) {
       )}
       {known.value !== null && rules.length > 0 && (
         <RuleTable
-          {...{ endpoints, allowed, ...known.value }}
+          endpoints={endpoints}
+          allowed={allowed}
+          {...known.value}
           onEdit={(rule) => (editing.value = rule)}
           onDelete={(rule) => (deleting.value = rule)}
           onSilence={(rule) => (silencing.value = rule)}

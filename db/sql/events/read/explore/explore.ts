@@ -105,7 +105,9 @@ function result(query: ExploreQuery, groups: Groups, tally: Tally, expired: numb
   const all = [otherGroup, missingGroup, ...named]
   const sets = [all, [missingGroup], others, ...shown.map((group) => [group])]
   const [whole, missing, other, ...rows] = tally.numbers(sets) as [
-    ...[ExploredNumbers, ExploredNumbers, ExploredNumbers],
+    ExploredNumbers,
+    ExploredNumbers,
+    ExploredNumbers,
     ...ExploredNumbers[],
   ]
   const isGrouped = query.by !== null
