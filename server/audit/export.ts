@@ -56,7 +56,7 @@ async function begin(
   const entries = walkAudit(store, { orgId: who.orgId, filter, beforeSeq: head.count + 1 })
   const ended = (failed: unknown) => {
     share.release()
-    if (failed !== null) log.warn('export_cut', { message: String(failed) })
+    if (failed !== null) log.warn('export_incomplete', { message: String(failed) })
   }
   if (format === 'csv') {
     const headers = {

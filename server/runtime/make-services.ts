@@ -186,7 +186,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     fail(reason, holdsOnlyCopy = false) {
       if (services.state.storeFailed !== null) return
       services.state.storeFailed = reason
-      log.error('store_failed_for_good', { reason })
+      log.error('store_failed_permanently', { reason })
       // A supervisor would restart the server on an empty folder, and the last copy would be lost.
       if (holdsOnlyCopy) void jobs.stop()
       else options.fail()

@@ -22,7 +22,7 @@ export async function watchDisk(dataDir: string, floorBytes: number, log: Log): 
     const stats = await statfs(dataDir)
     freeBytes = stats.bavail * stats.bsize
     const now = freeBytes < floorBytes
-    if (now !== below) log.warn(now ? 'disk_below_floor' : 'disk_has_room', { freeBytes, floorBytes })
+    if (now !== below) log.warn(now ? 'disk_below_floor' : 'disk_above_floor', { freeBytes, floorBytes })
     below = now
   }
   await check()

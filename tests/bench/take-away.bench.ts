@@ -54,7 +54,7 @@ async function takeAwayBench(filled: number): Promise<Found> {
     const untilJobMs = jobEveryMs - (Date.now() % jobEveryMs)
     await Bun.sleep(Math.max(0, untilJobMs - 5_000))
     const retention = await beside(run, () => retentionOf(server))
-    const bytesGivenBack = logged(server, 'room_given_back')!.bytes!
+    const bytesGivenBack = logged(server, 'disk_reserve_released')!.bytes!
     const counts = { acknowledged: run.acknowledged(), counted: await storedEvents(server, secret) }
     await server.stop()
     const { code, stdout, stderr } = await cli(['verify'], { dataDir, timeoutMs: 600_000 })
@@ -79,7 +79,7 @@ async function beside(run: Runner, work: () => Promise<number>): Promise<Phase> 
 }
 
 async function retentionOf(server: Appliance): Promise<number> {
-  await until(() => logged(server, 'room_given_back') !== null, 1.5 * jobEveryMs)
+  await until(() => logged(server, 'disk_reserve_released') !== null, 1.5 * jobEveryMs)
   return logged(server, 'retention_applied')!.events!
 }
 

@@ -104,7 +104,7 @@ const reasonOf = (appliance: Appliance) =>
   appliance
     .stderr()
     .split('\n')
-    .filter((line) => line.includes('store_failed_for_good'))
+    .filter((line) => line.includes('store_failed_permanently'))
 
 /** The server must stop acknowledging at once, log it once, and exit with 1. */
 async function requireExit(scene: Scene, startedMs: number): Promise<void> {

@@ -85,7 +85,9 @@ test('a stop ends it at its next step and is reported; a second run completes it
   await stopped
   const { running, last } = await erasures.view('org_a')
   expect([running, last?.erased, last?.problem]).toEqual([null, null, expect.stringContaining('stopped')])
-  expect(errors).toEqual([['erasure_cut_short', expect.objectContaining({ orgId: 'org_a', by: 'subject' })]])
+  expect(errors).toEqual([
+    ['erasure_interrupted', expect.objectContaining({ orgId: 'org_a', by: 'subject' })],
+  ])
   const left = await totalOf(store, 'org_a')
   expect(left).toBeGreaterThan(events / 2)
   expect(left).toBe(events - (errors[0]![1]!.events as number))

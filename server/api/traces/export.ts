@@ -81,7 +81,8 @@ export function traceExporter(services: TraceExportServices): ExportTraces {
           : ndjsonParts(pages, withRecords ? recordedJson : ({ json }) => json)
     const ended = (failed: unknown) => {
       share.release()
-      if (failed !== null) log.warn('export_cut', { requestId: request.requestId, message: String(failed) })
+      if (failed !== null)
+        log.warn('export_incomplete', { requestId: request.requestId, message: String(failed) })
     }
     return new Response(streamText({ parts, stallMs: limits.exportStallMs, ended }), { headers })
   }

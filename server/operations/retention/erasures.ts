@@ -70,7 +70,7 @@ export function makeErasures({ store, clock, log, node }: ErasureServices): Eras
     } catch (error) {
       if (erased === null) return begun.reject(error)
       const { events } = erased as ErasedCounts
-      log.error('erasure_cut_short', { orgId, by: erasure.kind, events, message: messageOf(error) })
+      log.error('erasure_interrupted', { orgId, by: erasure.kind, events, message: messageOf(error) })
     } finally {
       running.delete(orgId)
     }

@@ -53,7 +53,7 @@ export async function expireAll(
     () => store.retention.release(),
     (part) => part.bytes,
   )
-  if (bytes > 0) log.info('room_given_back', { bytes })
+  if (bytes > 0) log.info('disk_reserve_released', { bytes })
   if (failure !== null) throw failure
 }
 

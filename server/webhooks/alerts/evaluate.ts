@@ -64,7 +64,7 @@ export function makeEvaluate(services: EvaluateServices): Evaluate {
     measures.begin(new Set(rules.map(({ id }) => id)))
     for (const [orgId, ofOrg] of byOrg) {
       await evaluateOrg(orgId, ofOrg, { open, now, lease }).catch((error: unknown) => {
-        log.warn('webhook_rules_failed', { orgId, message: String(error) })
+        log.warn('alert_rules_failed', { orgId, message: String(error) })
       })
     }
   }

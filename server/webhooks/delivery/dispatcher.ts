@@ -75,7 +75,7 @@ export function makeDispatcher(services: DispatcherServices): Dispatcher {
       // Nothing was claimed. Unrecorded outcomes wait for the next try; their leases block other claims.
       unrecorded.unshift(...ended)
       released.unshift(...back)
-      log.warn('webhook_turn_failed', { message: String(error), unrecorded: String(unrecorded.length) })
+      log.warn('webhook_record_failed', { message: String(error), unrecorded: String(unrecorded.length) })
       const isDue = unrecorded.length > 0 && !stopping.signal.aborted
       if (isDue) setTimeout(() => void recordAndClaim(), recordRetryMs).unref()
     }

@@ -30,7 +30,7 @@ const concurrentOrgs = 4
 
 export function makeFanOut({ store, clock, log, dispatch }: FanOutServices): FanOut {
   const warn = (error: unknown, endpointId?: string) =>
-    log.warn('webhook_feed_failed', { endpointId, message: String(error) })
+    log.warn('webhook_fan_out_failed', { endpointId, message: String(error) })
   const full = new Map<string, { orgId: string; untilSeq: number }>() // endpoints at their limit of pending deliveries
   const failed = new Set<string>() // endpoints to skip until the next call of `all`
   const { inOrder, running } = makeQueues() // by organization, so that none waits for another
