@@ -141,11 +141,7 @@ async function expectOtherFilters(page: Page): Promise<void> {
     .filter({ hasText: 'Pages' })
     .getByRole('link', { name: '/checkout', exact: true })
     .click()
-  await expectFirst(
-    page,
-    'analytics',
-    (one) => isSuccess(one) && one.metadata.page === '/checkout',
-  )
+  await expectFirst(page, 'analytics', (one) => isSuccess(one) && one.metadata.page === '/checkout')
   await page.getByText('Logs cannot filter by page.').waitFor()
   await page.getByText('Tool call durations and active agents cannot be filtered.').waitFor()
   await page.getByRole('link', { name: 'Clear filters' }).click()

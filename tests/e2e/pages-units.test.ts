@@ -1,4 +1,4 @@
-/** In the browser the numbers of sites, agents and pages are those of a plan: in requests, else in visits, never in both. */
+/** In the browser the numbers of sites, agents and pages are those of a plan: requests, else visits, never both. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright'

@@ -1,7 +1,7 @@
 /**
  * Traffic whose numbers are known, because the plan is made here and not read from the product: an access log and SDK
- * events of two sites. `shop` has requests with their visits, visits that only the SDK saw, and people whom an assistant
- * sent. `blog` has visits only.
+ * events of two sites. `shop` has requests with their visits, visits that only the SDK saw, and people whom an
+ * assistant sent. `blog` has visits only.
  */
 import { event, type TestEvent } from './events.ts'
 
@@ -25,7 +25,7 @@ export interface Plan {
 const hourMs = 3_600_000
 const minuteMs = 60_000
 /** The range of the tests. */
-export const planDays = 7
+const planDays = 7
 
 const bots = [
   { vendor: 'OpenAI', name: 'GPTBot', address: '4.227.36.9' },
