@@ -1,4 +1,4 @@
-/** Ranges end with the current hour, begin at the same instant everywhere, and have a previous period. */
+/** Ranges end with the current hour, begin at one instant everywhere, and are compared with the previous period. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { AppError } from '../errors.ts'

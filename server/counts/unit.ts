@@ -19,7 +19,30 @@ interface SiteTraffic {
 }
 
 type Range = Pick<Period, 'sinceMs' | 'untilMs' | 'before' | 'siteIds' | 'filter'>
-type CountedEvents = Pick<EventStore, 'series' | 'filteredCounts'>
+type CountedEvents = Pick<EventStore, 'series' | 'metrics' | 'filteredCounts'>
+
+/** All sites of the range together. The sums of hours are cached, unlike the counts by site. */
+async function allTraffic(events: CountedEvents, orgId: string, range: Range): Promise<SiteTraffic> {
+  const { siteIds } = range
+  const only = { types: Object.values(unitTypes), ...(siteIds && { siteIds }) }
+  const sumOf = ({ sinceMs, untilMs }: Period['before']) =>
+    events.metrics({ orgId, sinceMs, untilMs, ...only, rowsMax: 0 })
+  const [now, before] = await Promise.all([sumOf(range), sumOf(range.before)])
+  return {
+    siteId: siteIds?.[0] ?? null,
+    requests: now.byType[unitTypes.requests] ?? 0,
+    visits: now.byType[unitTypes.visits] ?? 0,
+    requestsBefore: before.byType[unitTypes.requests] ?? 0,
+    visitsBefore: before.byType[unitTypes.visits] ?? 0,
+  }
+}
+
+/** One entry where sites cannot differ: there is one, or all of them have only requests or only visits. */
+async function traffic(events: CountedEvents, orgId: string, range: Range): Promise<SiteTraffic[]> {
+  const all = await allTraffic(events, orgId, range)
+  const isOneUnit = all.requests + all.requestsBefore === 0 || all.visits + all.visitsBefore === 0
+  return range.siteIds?.length === 1 || isOneUnit ? [all] : siteTraffic(events, orgId, range)
+}
 
 /** From the hourly counts, which include events that retention deleted since. */
 async function siteTraffic(
@@ -92,7 +115,7 @@ function countedType(name: UnitName, chosenTypes: string[] | undefined): string 
 
 /** The unit of a page's sites and range. Filters change it only to the one type that they name. */
 export async function rangeUnit(events: CountedEvents, orgId: string, period: Range): Promise<Unit> {
-  const sites = await siteTraffic(events, orgId, period)
+  const sites = await traffic(events, orgId, period)
   const name = unitName(sites)
   const type = countedType(name, period.filter?.filter.types)
   const label = typeLabel(type)

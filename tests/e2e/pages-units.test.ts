@@ -13,7 +13,7 @@ import {
   type Planned,
 } from '../support/known-traffic.ts'
 import { newOrganization, send, withOwner, type Organization } from './dashboard-actions.ts'
-import { goInside, numberIn } from './pages-actions.ts'
+import { expectFit, goInside, numberIn } from './pages-actions.ts'
 
 let org: Organization
 let plan: Plan
@@ -111,6 +111,7 @@ test.each(sites)(
       const row = types.find(([name]) => name === type)
       expect(row?.slice(0, 3)).toEqual([type, word, `${counted.length}`])
 
+      if (site === '') await expectFit(page, 'analytics-units')
       expect(await inNavigation(page)).toMatchObject({ count: counted.length })
       expect((await inNavigation(page)).title).toContain(`${counted.length} ${word} in the last 7 days`)
       await goInside(page, `/detect${search}`)
@@ -152,5 +153,6 @@ test('Overview shows requests first, and visits, referrals and calls as numbers 
       'Tool errors': outcome('tool.executed', 'error'),
     })
     await page.getByRole('heading', { name: 'Activity per 3 hours, by kind' }).waitFor()
+    await expectFit(page, 'overview-units')
   })
 }, 90_000)

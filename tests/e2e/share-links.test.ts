@@ -22,7 +22,7 @@ beforeAll(async () => {
     recent(
       `event-${index}`,
       {
-        ...{ type: index % 3 === 0 ? 'tool.executed' : 'authz.evaluated', tool: 'checkout.pay' },
+        ...{ type: ['tool.executed', 'agent.requested', 'authz.evaluated'][index % 3], tool: 'checkout.pay' },
         ...{ outcome: index % 4 === 0 ? 'blocked' : 'success', sessionId: 'hidden-session' },
         agent: { class: 'dom', vendor: index % 2 === 0 ? 'OpenAI' : hostile },
         metadata: { subject: 'hidden-subject', page: '/checkout' },
@@ -70,7 +70,14 @@ test('a page is shared with chosen panels, shows nothing else without a cookie, 
     await asAnybody(url, async (shared, requests) => {
       await shared.getByRole('heading', { name: 'Agents of the shop' }).waitFor()
       const text = await shared.locator('main').innerText()
-      for (const part of ['120', 'success', 'blocked', 'tool.executed', 'OpenAI', '<b>bold</b>\\u{202e}'])
+      for (const part of [
+        'Requests\n40',
+        'success',
+        'blocked',
+        'tool.executed',
+        'OpenAI',
+        '<b>bold</b>\\u{202e}',
+      ])
         expect(text).toContain(part)
       for (const part of ['hidden-', 'checkout.pay', '/checkout'])
         expect(await shared.content()).not.toContain(part)
@@ -192,8 +199,8 @@ test('Overview is shared, with what changed where that was chosen', async () => 
       const text = await shared.locator('main').innerText()
       for (const part of [
         'Our week',
-        'Tool calls',
-        '121',
+        'Requests\n40',
+        'Tool calls\n40',
         'New tool',
         'checkout.pay was called for the first time',
       ])

@@ -1,8 +1,7 @@
 /**
  * Traffic whose numbers are known, because the plan is made here and not read from the product: an access log and SDK
  * events of two sites. `shop` has requests with their visits, visits that only the SDK saw, and people whom an
- * assistant
- * sent. `blog` has visits only.
+ * assistant sent. `blog` has visits only.
  */
 import { event, type TestEvent } from './events.ts'
 

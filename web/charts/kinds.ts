@@ -5,9 +5,9 @@ import type { Series } from './chart-model.ts'
 
 const kinds: { measure: Measure; colour: string }[] = [
   { measure: measures.requests, colour: 'series-5' },
-  { measure: measures.visits, colour: 'series-6' },
+  { measure: measures.visits, colour: 'series-4' },
   { measure: measures.referrals, colour: 'series-7' },
-  { measure: measures.identities, colour: 'series-4' },
+  { measure: measures.identities, colour: 'series-6' },
   { measure: measures.decisions, colour: 'series-2' },
   { measure: measures.toolCalls, colour: 'series-1' },
   { measure: measures.reads, colour: 'series-3' },
