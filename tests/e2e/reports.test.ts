@@ -18,7 +18,7 @@ beforeAll(async () => {
   appliance = await startWithOwner()
   const recent = (index: number) => new Date(Date.now() - index * 600_000).toISOString()
   const events = Array.from({ length: 300 }, (_, index) =>
-    event(`evt_${index}`, { occurredAt: recent(index) }),
+    event(`evt_${index}`, { occurredAt: recent(index), type: 'agent.requested' }),
   )
   await send(appliance.url, await ingestKey(appliance), events)
 }, 60_000)
