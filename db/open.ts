@@ -106,7 +106,8 @@ function openCopyThread(): { ask: Port['ask']; close(): Promise<void> } {
 export async function openCopy(request: CopyRequest): Promise<DatabaseCopy> {
   const { ask, close } = openCopyThread()
   const { from, to } = request
-  const [fromShared, toShared] = [isDatabaseUrl(from.location), isDatabaseUrl(to.location)]
+  const fromShared = isDatabaseUrl(from.location)
+  const toShared = isDatabaseUrl(to.location)
   try {
     const opened = await ask('open', { request, fromShared, toShared } satisfies CopyOpening)
     const step = () => ask('step', null) as Promise<CopyStep>

@@ -13,7 +13,10 @@ test('distance counts the imports to the nearest changed file', () => {
     ['c.ts', ['c.ts']],
   ])
   expect(Object.fromEntries(distances(graph, ['b.ts']))).toEqual({
-    ...{ 'b.ts': 0, 'a.ts': 1, 'b.test.ts': 1, 'a.test.ts': 2 },
+    'b.ts': 0,
+    'a.ts': 1,
+    'b.test.ts': 1,
+    'a.test.ts': 2,
   })
 })
 
@@ -34,12 +37,10 @@ test('the nearest files that fit into the time run, and changed test files alway
     { path: 'changed', seconds: 50, load: 1 },
   ]
   const distance = new Map([
-    ...([
-      ['far', 5],
-      ['near and long', 1],
-      ['near', 1],
-      ['changed', 0],
-    ] as const),
+    ['far', 5],
+    ['near and long', 1],
+    ['near', 1],
+    ['changed', 0],
   ])
   const paths = (max: number) => nearestWithin(files, distance, max).within.map(({ path }) => path)
   expect(paths(60)).toEqual(['changed', 'near'])

@@ -3,7 +3,10 @@ import { expect, test } from 'bun:test'
 import { parseStat, readProcesses, type ProcessTime, processTree } from './process-time.ts'
 
 const proc = (pid: number, parent: number, ownMs: number, waitedMs = 0): ProcessTime => ({
-  ...{ pid, parent, ownMs, waitedMs },
+  pid,
+  parent,
+  ownMs,
+  waitedMs,
 })
 
 test('a line of /proc is parsed, whatever the name of the process', () => {

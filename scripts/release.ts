@@ -173,8 +173,12 @@ if (import.meta.main) {
   try {
     const { values } = parseArgs({
       options: {
-        ...{ out: { type: 'string' }, targets: { type: 'string' }, key: { type: 'string' } },
-        ...{ packages: { type: 'string' }, libc: { type: 'string' }, url: { type: 'string' } },
+        out: { type: 'string' },
+        targets: { type: 'string' },
+        key: { type: 'string' },
+        packages: { type: 'string' },
+        libc: { type: 'string' },
+        url: { type: 'string' },
         help: { type: 'boolean' },
       },
     })

@@ -20,7 +20,11 @@ export function cycloneDx(
   const libraries = foreign.map(({ architecture, libcVersion }) => {
     const ref = `pkg:deb/debian/libc6@${encodeURIComponent(libcVersion)}?arch=${architecture}`
     return {
-      ...{ type: 'library', 'bom-ref': ref, name: 'libc6', version: libcVersion, purl: ref },
+      type: 'library',
+      'bom-ref': ref,
+      name: 'libc6',
+      version: libcVersion,
+      purl: ref,
       description: `only in the image for ${architecture}`,
       licenses: [{ license: { id: 'LGPL-2.1-or-later' } }],
     }

@@ -58,8 +58,13 @@ test('the last line names skipped tests only if there are any', () => {
 
 test('skipped tests say what to install, once for each package', () => {
   const file = (...names: string[]) => ({
-    ...{ path: 'a', suite: 'e2e', counts: { passed: 0, failed: 0, skipped: 2 }, expects: 0 },
-    ...{ seconds: 1, cpuSeconds: 1, tests: names.map((name) => ({ name, seconds: 0 })) },
+    path: 'a',
+    suite: 'e2e',
+    counts: { passed: 0, failed: 0, skipped: 2 },
+    expects: 0,
+    seconds: 1,
+    cpuSeconds: 1,
+    tests: names.map((name) => ({ name, seconds: 0 })),
   })
   const missing = ['nginx', 'caddy', 'nginx'].map((name) => `a test (not installed: apt-get install ${name})`)
   expect(notInstalledLine([file('a test'), file(...missing)])).toBe(
@@ -99,8 +104,13 @@ test('second attempts are named on one line, which is absent without them', () =
 
 test('the table sums the files of each suite', () => {
   const file = {
-    ...{ path: 'a', suite: 'unit', counts: { passed: 2, failed: 1, skipped: 0 } },
-    ...{ expects: 5, seconds: 1.2, cpuSeconds: 0.9, tests: [] },
+    path: 'a',
+    suite: 'unit',
+    counts: { passed: 2, failed: 1, skipped: 0 },
+    expects: 5,
+    seconds: 1.2,
+    cpuSeconds: 0.9,
+    tests: [],
   }
   const lines = suiteTable([file, { ...file, path: 'b' }, { ...file, suite: 'e2e' }]).split('\n')
   expect(lines.map((line) => line.trim().split(/ {2,}/))).toEqual([

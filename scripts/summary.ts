@@ -114,8 +114,13 @@ export function suiteTable(results: FileResult[]): string {
     const sum = (of: (file: FileResult) => number): number =>
       files.reduce((total, file) => total + of(file), 0)
     return [
-      ...[name, files.length, passed + failed + skipped, failed, sum(({ expects }) => expects)],
-      ...[sum(({ seconds }) => seconds).toFixed(0), sum(({ cpuSeconds }) => cpuSeconds).toFixed(0)],
+      name,
+      files.length,
+      passed + failed + skipped,
+      failed,
+      sum(({ expects }) => expects),
+      sum(({ seconds }) => seconds).toFixed(0),
+      sum(({ cpuSeconds }) => cpuSeconds).toFixed(0),
     ]
   })
   const heads = ['suite', 'files', 'tests', 'failed', 'expects', 'seconds', 'processor seconds']
@@ -155,7 +160,10 @@ export function slowestLines(results: FileResult[]): string[] {
     .toSorted((a, b) => b.seconds - a.seconds)
     .map(({ path, name, seconds }) => `${seconds.toFixed(1)} s ${path}: ${name}`)
   return [
-    ...['\nslowest files:', ...files.slice(0, slowestShown)],
-    ...['\nslowest tests:', ...tests.slice(0, slowestShown), ''],
+    '\nslowest files:',
+    ...files.slice(0, slowestShown),
+    '\nslowest tests:',
+    ...tests.slice(0, slowestShown),
+    '',
   ]
 }

@@ -31,7 +31,9 @@ export function readNeeds(graph = readGraph()): (suite: Suite, file: string) => 
   return ({ name, needsBinary, needsBrowser, engine }, file) => {
     if (name === 'tidy') return [] // it reads the files that it names, and runs none of them
     const ofSuite = {
-      ...{ build: needsBinary, browser: needsBrowser, postgres: engine === 'postgres' },
+      build: needsBinary,
+      browser: needsBrowser,
+      postgres: engine === 'postgres',
       programs: false,
     }
     return found.filter(([need, files]) => ofSuite[need] || files.has(file)).map(([need]) => need)

@@ -3,7 +3,9 @@ import { expect, test } from 'bun:test'
 import { type Capacity, type Job, runPool } from './test-pool.ts'
 
 const job = (path: string, seconds: number, load: number): Job => ({
-  ...{ path, seconds, load },
+  path,
+  seconds,
+  load,
 })
 
 /** Runs jobs by hand: `running` lists the active ones, `end` finishes one. */
@@ -80,7 +82,8 @@ test('never more jobs than allowed, however small their load', async () => {
 test('jobs that wait do not take all places while others could compute', async () => {
   const waiting = ['a', 'b', 'c', 'd'].map((path) => job(path, 9, 0.1))
   const { running, end, whole } = stage([...waiting, job('busy', 2, 0.8), job('also', 1, 0.8)], {
-    ...{ load: 2, jobs: 4 },
+    load: 2,
+    jobs: 4,
   })
   expect(running()).toEqual(['a', 'b', 'busy', 'also'])
   for (const path of ['a', 'b']) await end(path)

@@ -158,12 +158,12 @@ async function runGroup(
     },
   })
   const results = resultsOf({
-    ...{ paths: files.map(({ file }) => file), suite: suite.name },
-    ...{
-      junit: existsSync(junit) ? readFileSync(junit, 'utf8') : null,
-      code: result.timedOut ? 1 : result.code,
-    },
-    ...{ seconds: result.durationMs / 1_000, cpuSeconds: result.cpuMs / 1_000 },
+    paths: files.map(({ file }) => file),
+    suite: suite.name,
+    junit: existsSync(junit) ? readFileSync(junit, 'utf8') : null,
+    code: result.timedOut ? 1 : result.code,
+    seconds: result.durationMs / 1_000,
+    cpuSeconds: result.cpuMs / 1_000,
   }).map((file, at) => ({ ...file, path: files[at]!.path }))
   const late = result.timedOut ? `\nended after ${(timeoutMs / 60_000).toFixed(1)} minutes` : ''
   const output = result.output.replace(/^bun test v.*\n+/, '').replace(/\n \d+ pass\n[^]*?\nRan .*\n*$/, '')

@@ -14,8 +14,15 @@ import type { EventFieldName, EventFilter } from './event-fields.ts'
  * Sums add whole numbers from 0 up. Other values count as missing.
  */
 export const exploreMeasures = [
-  ...(['events', 'errors', 'sessions', 'subjects'] as const),
-  ...(['p50', 'p95', 'p99', 'bytes', 'tokens'] as const),
+  'events',
+  'errors',
+  'sessions',
+  'subjects',
+  'p50',
+  'p95',
+  'p99',
+  'bytes',
+  'tokens',
 ] as const
 export type ExploreMeasure = (typeof exploreMeasures)[number]
 

@@ -265,7 +265,8 @@ function idsInto(db: Database): CopyIds {
     new Map(ids.map(([seq, id]) => [seq, hashOfStored(hash, org, id)!]))
   return {
     replace(org, gone, come) {
-      const [before, after] = [hashes(org, gone), hashes(org, come)]
+      const before = hashes(org, gone)
+      const after = hashes(org, come)
       const removed = [...before].filter(([seq, one]) => after.get(seq) !== one)
       const added = [...after].filter(([seq, one]) => before.get(seq) !== one)
       if (removed.length > 0) db.query(removeIds).run(...listsOf(removed))

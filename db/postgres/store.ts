@@ -49,8 +49,12 @@ function serverOf({ url, node }: SharedDatabase) {
 
 function readerOf(server: SharedDatabase, deadlineMs: number, user: ReaderOpening['user']): ReaderOpening {
   return {
-    ...{ ...serverOf(server), user, statementTimeoutMs: deadlineMs, deadlineMs },
-    ...{ idleInTransactionMs: readPauseMs, givesWay: false },
+    ...serverOf(server),
+    user,
+    statementTimeoutMs: deadlineMs,
+    deadlineMs,
+    idleInTransactionMs: readPauseMs,
+    givesWay: false,
   }
 }
 

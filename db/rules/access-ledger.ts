@@ -163,8 +163,22 @@ function openLines(row: SourceRow, access: AccessLines, receivedAtMs: number, cl
 function newRow(key: SourceKey): SourceRow {
   return {
     ...key,
-    ...{ path: '', format: '', position: 0, tail: '', newestMs: null, updatedMs: 0, isDrain: false },
-    ...{ lines: 0, stored: 0, deduped: 0, people: 0, assets: 0, bots: 0, notes: 0, bad: 0, bytes: 0 },
+    path: '',
+    format: '',
+    position: 0,
+    tail: '',
+    newestMs: null,
+    updatedMs: 0,
+    isDrain: false,
+    lines: 0,
+    stored: 0,
+    deduped: 0,
+    people: 0,
+    assets: 0,
+    bots: 0,
+    notes: 0,
+    bad: 0,
+    bytes: 0,
     expiresMs: 0,
   }
 }
@@ -239,8 +253,26 @@ export function sourceChecksum(row: SourceRow): number {
   const { assets, bots, notes, bad, bytes, newestMs, updatedMs, isDrain, expiresMs } = row
   return Bun.hash.crc32(
     JSON.stringify([
-      ...[orgId, siteId, source, path, format, position, tail, lines, stored, deduped, people],
-      ...[assets, bots, notes, bad, bytes, newestMs, updatedMs, isDrain, expiresMs],
+      orgId,
+      siteId,
+      source,
+      path,
+      format,
+      position,
+      tail,
+      lines,
+      stored,
+      deduped,
+      people,
+      assets,
+      bots,
+      notes,
+      bad,
+      bytes,
+      newestMs,
+      updatedMs,
+      isDrain,
+      expiresMs,
     ]),
   )
 }

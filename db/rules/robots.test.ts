@@ -111,14 +111,14 @@ describe('rules (RFC 9309 §2.2.2 and §2.2.3)', () => {
 
   test('the longest match wins, and allow wins a tie', () => {
     const file = [
-      ...[
-        'User-agent: *',
-        'Allow: /p',
-        'Disallow: /',
-        'Allow: /example/page/',
-        'Disallow: /example/page/disallowed.gif',
-      ],
-      ...['Disallow: /same', 'Allow: /same', 'Disallow: /*.html'],
+      'User-agent: *',
+      'Allow: /p',
+      'Disallow: /',
+      'Allow: /example/page/',
+      'Disallow: /example/page/disallowed.gif',
+      'Disallow: /same',
+      'Allow: /same',
+      'Disallow: /*.html',
     ].join('\n')
     expect(line(file, 'a', '/example/page/disallowed.gif')).toBe(5)
     expect(line(file, 'a', '/example/page/x')).toBe(4)
@@ -141,19 +141,24 @@ describe('rules (RFC 9309 §2.2.2 and §2.2.3)', () => {
   ])('%s and %s are the same path', (left, right) => {
     expect([one(left, right), one(left, left), one(left, `${right}/more`)]).toEqual([true, true, true])
     expect([one(left, right.slice(0, -1)), one(`${left}$`, right), one(`${left}$`, `${right}/more`)]).toEqual(
-      [...[false, true, false]],
+      [false, true, false],
     )
   })
 
   test('reserved octets of a path keep their encoding, and paths differ by letter case', () => {
     expect([one('/a/b', '/a%2Fb'), one('/a%2Fb', '/a/b'), one('/A', '/a'), one('/a%3Fb', '/a?b')]).toEqual([
-      ...[false, false, false, false],
+      false,
+      false,
+      false,
+      false,
     ])
   })
 
   test('* matches any octets, $ the end', () => {
     expect([one('/*.php$', '/a/b.php'), one('/*.php$', '/a.php?x'), one('/*.php', '/a.php5')]).toEqual([
-      ...[true, false, true],
+      true,
+      false,
+      true,
     ])
     expect([one('/a*b*c$', '/abcbc'), one('/a*bc$', '/abc'), one('/abc*bc$', '/abc')]).toEqual([
       true,
@@ -161,7 +166,11 @@ describe('rules (RFC 9309 §2.2.2 and §2.2.3)', () => {
       false,
     ])
     expect([one('*', '/'), one('/*$', '/x'), one('/$', '/'), one('/$', '/x'), one('x', '/x')]).toEqual([
-      ...[true, true, true, false, false],
+      true,
+      true,
+      true,
+      false,
+      false,
     ])
   })
 
@@ -192,8 +201,14 @@ describe('other lines', () => {
   test('Content-Usage, Crawl-delay and Sitemap are noted with their group and end no group', () => {
     const file = parseRobots(
       [
-        ...['Sitemap: https://a.example/map.xml', 'User-agent: a', 'Crawl-delay: 5', 'User-agent: b'],
-        ...['Content-Usage: /img train-ai=n', 'Disallow: /x', 'Noindex: /y', 'nonsense'],
+        'Sitemap: https://a.example/map.xml',
+        'User-agent: a',
+        'Crawl-delay: 5',
+        'User-agent: b',
+        'Content-Usage: /img train-ai=n',
+        'Disallow: /x',
+        'Noindex: /y',
+        'nonsense',
       ].join('\n'),
     )
     expect(file.notes).toEqual([

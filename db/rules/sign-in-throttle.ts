@@ -11,7 +11,11 @@ export interface ThrottleState {
 }
 
 export const noAttempts: ThrottleState = {
-  ...{ failures: 0, refusals: 0, running: 0, runningUntilMs: 0, untilMs: 0 },
+  failures: 0,
+  refusals: 0,
+  running: 0,
+  runningUntilMs: 0,
+  untilMs: 0,
 }
 
 const stepMs = 1_000

@@ -14,7 +14,8 @@ export interface OpenPgpKey {
   sign(...data: Uint8Array[]): Uint8Array
 }
 
-const [eddsa, sha256] = [22, 8]
+const eddsa = 22
+const sha256 = 8
 const ed25519 = Buffer.from('092b06010401da470f01', 'hex') // its object identifier, after the length
 const tags = { signature: 2, publicKey: 6, userId: 13 }
 const signatureTypes = { binary: 0x00, certification: 0x13 }

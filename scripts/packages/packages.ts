@@ -111,12 +111,10 @@ async function packageTexts(licenses: string): Promise<PackageTexts> {
     if ((await child.exited) !== 0) throw new Error(`sightglass ${args.join(' ')} failed`)
     return text
   }
-  const [manual, bash, zsh, fish] = [
-    await print('man'),
-    await print('completions', 'bash'),
-    await print('completions', 'zsh'),
-    await print('completions', 'fish'),
-  ]
+  const manual = await print('man')
+  const bash = await print('completions', 'bash')
+  const zsh = await print('completions', 'zsh')
+  const fish = await print('completions', 'fish')
   return {
     manual,
     completions: { bash, zsh, fish },

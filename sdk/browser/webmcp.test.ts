@@ -84,8 +84,13 @@ test('a registration is surfaced and reported once, a call has its duration', as
       metadata: { page: '/cart' },
     },
     {
-      ...{ type: 'tool.executed', tool: 'add', outcome: 'success', durationMs: 12.3, agent },
-      ...{ occurredAt: expect.any(Number), metadata: { page: '/cart' } },
+      type: 'tool.executed',
+      tool: 'add',
+      outcome: 'success',
+      durationMs: 12.3,
+      agent,
+      occurredAt: expect.any(Number),
+      metadata: { page: '/cart' },
     },
   ])
 })
@@ -214,7 +219,9 @@ test('an implementation without getTools, with hostile names and schemas', async
   ])
   expect(changes[0]?.tools.every((tool) => tool.inputSchema === undefined)).toBe(true)
   expect(events.filter(({ type }) => type === 'tool.executed').map(({ tool }) => tool)).toEqual([
-    ...[`<img src=x onerror=alert(1)>\ufffd\ufffd`, '__proto__x', 'x'.repeat(200)],
+    `<img src=x onerror=alert(1)>\ufffd\ufffd`,
+    '__proto__x',
+    'x'.repeat(200),
   ])
   controller.abort()
   await settle()

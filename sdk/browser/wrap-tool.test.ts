@@ -9,18 +9,25 @@ import { watchedTool, type ToolCall } from './wrap-tool.ts'
 const numRuns = Number(process.env.SIGHTGLASS_RUNS ?? 500)
 
 const results = [
-  ...['number', 'text', 'object', 'undefined', 'function', 'throw', 'throw-text', 'getter-then'],
-  ...[
-    'async',
-    'async-throw',
-    'promise',
-    'rejected',
-    'never',
-    'thenable',
-    'thenable-rejects',
-    'thenable-throws',
-  ],
-  ...['until-abort', 'own-then', 'subclass'],
+  'number',
+  'text',
+  'object',
+  'undefined',
+  'function',
+  'throw',
+  'throw-text',
+  'getter-then',
+  'async',
+  'async-throw',
+  'promise',
+  'rejected',
+  'never',
+  'thenable',
+  'thenable-rejects',
+  'thenable-throws',
+  'until-abort',
+  'own-then',
+  'subclass',
 ] as const
 const tool = fc.record({
   name: fc.oneof(

@@ -209,7 +209,12 @@ test('secrets do not reach an exporter', () => {
 
 /** Sampling: shares are correct, sessions stay complete, errors and blocked events are always sent. */
 const event = (more: object = {}): CompleteEvent => ({
-  ...{ id: 'e', siteId: 's', sessionId: 'x', occurredAt: '', type: 'a', outcome: 'success' },
+  id: 'e',
+  siteId: 's',
+  sessionId: 'x',
+  occurredAt: '',
+  type: 'a',
+  outcome: 'success',
   ...more,
 })
 

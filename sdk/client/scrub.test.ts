@@ -7,18 +7,22 @@ import { createScrub } from './scrub.ts'
 const scrub = createScrub()
 
 test.each([
-  ...[
-    'password',
-    'Password',
-    'userPassword',
-    'DB_PASSWORD',
-    'token',
-    'accessToken',
-    'x-auth-token',
-    'csrf.token',
-  ],
-  ...['authorization', 'Authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'sessionCookie'],
-  ...['clientSecret', 'passphrase'],
+  'password',
+  'Password',
+  'userPassword',
+  'DB_PASSWORD',
+  'token',
+  'accessToken',
+  'x-auth-token',
+  'csrf.token',
+  'authorization',
+  'Authorization',
+  'proxy-authorization',
+  'cookie',
+  'set-cookie',
+  'sessionCookie',
+  'clientSecret',
+  'passphrase',
 ])('%s is scrubbed at any depth', (name) => {
   expect(scrub({ metadata: { args: [{ [name]: 'hunter2' }] } })).toEqual({
     metadata: { args: [{ [name]: '[scrubbed]' }] },
@@ -36,7 +40,10 @@ test.each(['tokens', 'tokenized', 'authorizedBy', 'cookieless', 'page', 'secreta
 
 test('numbers are secret only under the exact word; booleans and null never are', () => {
   expect(scrub({ tokenCount: 5, password: 1234, token: true, cookie: null })).toEqual({
-    ...{ tokenCount: 5, password: '[scrubbed]', token: true, cookie: null },
+    tokenCount: 5,
+    password: '[scrubbed]',
+    token: true,
+    cookie: null,
   } as never)
 })
 

@@ -7,17 +7,15 @@ const cachedNamesMax = 5_000
 
 /** A field is secret when its name contains one of these words: `accessToken`, `set-cookie`, `DB_PASSWORD`. */
 const secretWords = new Set([
-  ...[
-    'password',
-    'passwords',
-    'passwd',
-    'passphrase',
-    'token',
-    'authorization',
-    'cookie',
-    'cookies',
-    'secret',
-  ],
+  'password',
+  'passwords',
+  'passwd',
+  'passphrase',
+  'token',
+  'authorization',
+  'cookie',
+  'cookies',
+  'secret',
 ])
 
 type Fields = { [name: string]: unknown }

@@ -17,8 +17,11 @@ function setUp(options: Partial<InitOptions> = {}) {
   const problems: Problem[] = []
   const client = startClient(
     {
-      ...{ publishableKey, siteId: 'shop', exporters: [{ export: (event) => events.push(event) }] },
-      ...{ onError: (problem) => problems.push(problem), ...options },
+      publishableKey,
+      siteId: 'shop',
+      exporters: [{ export: (event) => events.push(event) }],
+      onError: (problem) => problems.push(problem),
+      ...options,
     },
     { ...nodePlatform, nowMs: () => clock.ms },
   )

@@ -57,7 +57,11 @@ test('law: exactly once and in order under any faults', async () => {
           {
             url: appliance.url,
             ingestKey,
-            ...{ intervalMs: 2, batchEventsMax: 10, backoffMinMs: 1, backoffMaxMs: 2, requestTimeoutMs: 40 },
+            intervalMs: 2,
+            batchEventsMax: 10,
+            backoffMinMs: 1,
+            backoffMaxMs: 2,
+            requestTimeoutMs: 40,
             onError: (problem) => problems.push(problem),
           },
           nodePlatform,
@@ -70,8 +74,12 @@ test('law: exactly once and in order under any faults', async () => {
           else
             for (let index = 0; index < each.count; index++) {
               exporter.export({
-                ...{ id: `e${next++}`, siteId: 's', sessionId: 'x', occurredAt: '2026-06-23T12:00:00Z' },
-                ...{ type: 'a', outcome: 'success' },
+                id: `e${next++}`,
+                siteId: 's',
+                sessionId: 'x',
+                occurredAt: '2026-06-23T12:00:00Z',
+                type: 'a',
+                outcome: 'success',
               })
             }
         }

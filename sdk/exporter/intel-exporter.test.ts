@@ -69,7 +69,13 @@ test('events arrive unchanged, in order, within the limits of a request', async 
   for (const { body } of posts(appliance))
     expect((body['events'] as unknown[]).length).toBeLessThanOrEqual(1_000)
   expect(exporter.stats()).toEqual({
-    ...{ accepted: 2_500, deduped: 0, rejected: 0, dropped: 0, queued: 0, queuedBytes: 0, refusal: null },
+    accepted: 2_500,
+    deduped: 0,
+    rejected: 0,
+    dropped: 0,
+    queued: 0,
+    queuedBytes: 0,
+    refusal: null,
     requests: posts(appliance).length,
   })
   expect(problems).toEqual([])

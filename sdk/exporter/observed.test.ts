@@ -28,7 +28,11 @@ function setUp(limits: FakeAppliance['limits'], options: Partial<IntelExporterOp
 
 const address = '20.171.206.9'
 const event = (id: string) => ({
-  ...{ id, siteId: 'shop', sessionId: 'sess', type: 'agent.requested', outcome: 'success' },
+  id,
+  siteId: 'shop',
+  sessionId: 'sess',
+  type: 'agent.requested',
+  outcome: 'success',
   occurredAt: '2026-06-23T12:00:00.000Z',
 })
 const bodies = ({ requests }: FakeAppliance) =>

@@ -50,8 +50,12 @@ export interface Gateway {
 export function createGateway(options: GatewayOptions): Gateway {
   const { url, secretKey, fetch, requestTimeoutMs, deadlineMs = 60_000 } = options
   const connection = connectionTo({
-    ...{ url, key: secretKey, kind: 'secret', option: 'secretKey' },
-    ...{ fetch, requestTimeoutMs },
+    url,
+    key: secretKey,
+    kind: 'secret',
+    option: 'secretKey',
+    fetch,
+    requestTimeoutMs,
   })
   const get = (path: string): Promise<{ [field: string]: unknown }> =>
     callWithRetries(connection, { method: 'GET', path }, { nowMs, deadlineMs })

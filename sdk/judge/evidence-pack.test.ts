@@ -24,8 +24,12 @@ const directory = {
 }
 const tokens = { ...origin, tokens: ['AcmeBot'] }
 const pack = {
-  ...{ format: 'sightglass-evidence-1', made: '2026-08-21T00:00:00.000Z' },
-  ...{ lists: [list], hosts: [hosts], directories: [directory], tokens: [tokens] },
+  format: 'sightglass-evidence-1',
+  made: '2026-08-21T00:00:00.000Z',
+  lists: [list],
+  hosts: [hosts],
+  directories: [directory],
+  tokens: [tokens],
 }
 
 function problem(document: unknown): string {

@@ -6,10 +6,19 @@ import { judge, listsWith, openEvidence, trustOf, type Claim, type Judgment, typ
 
 const origin = { source: 'https://example.com', seen: '2026-08-20', digest: '' }
 const addresses = (list: string, operator: string, products: Products, ...networks: string[]) => ({
-  ...{ list, operator, products, ...origin, published: '2026-08-01', networks },
+  list,
+  operator,
+  products,
+  ...origin,
+  published: '2026-08-01',
+  networks,
 })
 const names = (list: string, operator: string, products: Products, ...hostNames: string[]) => ({
-  ...{ list, operator, products, ...origin, hostNames },
+  list,
+  operator,
+  products,
+  ...origin,
+  hostNames,
 })
 
 const pack: EvidencePack = {
@@ -77,7 +86,10 @@ test('fetches that a person triggers are never contradicted', () => {
   expect(verdictOn(acmeUser, { address: '198.51.100.1' })).toEqual({
     verdict: 'unverifiable',
     evidence: {
-      ...{ method: 'address', list: 'acme-user', listDate: '2026-08-01', networks: 2 },
+      method: 'address',
+      list: 'acme-user',
+      listDate: '2026-08-01',
+      networks: 2,
       reason: 'user-triggered',
     },
   })
@@ -141,7 +153,8 @@ test('names of hosts prove, and contradict only where they are all that is publi
   const named = { vendor: 'Named', name: 'Any' }
   expect(dns(named, ['a.named.test']).verdict).toBe('verified')
   expect(dns(named, [])).toEqual({
-    ...{ verdict: 'contradicted', evidence: { method: 'dns', list: 'named-dns', listDate: '2026-08-20' } },
+    verdict: 'contradicted',
+    evidence: { method: 'dns', list: 'named-dns', listDate: '2026-08-20' },
   })
   expect(dns(named, undefined)).toEqual({ verdict: 'unverifiable' })
 })
@@ -150,7 +163,8 @@ test('signatures outrank addresses; one of another operator contradicts the clai
   const signed = (operator: string, claim: Claim | null, address = '198.51.100.1') =>
     verdictOn(claim, { address, signature: { state: 'valid', operator, keyId: 'k1' } })
   expect(signed('Acme', acmeBot)).toEqual({
-    ...{ verdict: 'verified', evidence: { method: 'signature', keyId: 'k1' } },
+    verdict: 'verified',
+    evidence: { method: 'signature', keyId: 'k1' },
   })
   expect(signed('acme', acmeUser).verdict).toBe('verified')
   expect(signed('Acme', null).verdict).toBe('verified')
@@ -169,7 +183,8 @@ test('age turns contradicted into unverifiable, and changes nothing else', () =>
     verdictOn(acmeBot, { address }, { atMs: seenMs + days * dayMs, ...(maxAgeDays && { maxAgeDays }) })
   expect(at(180, '198.51.100.1').verdict).toBe('contradicted')
   expect(at(181, '198.51.100.1')).toEqual({
-    ...{ verdict: 'unverifiable', evidence: { ...acmeList, networks: 2, reason: 'old-list' } },
+    verdict: 'unverifiable',
+    evidence: { ...acmeList, networks: 2, reason: 'old-list' },
   })
   expect(at(-181, '198.51.100.1').verdict).toBe('unverifiable') // a request long before the list
   expect(at(31, '198.51.100.1', 30).verdict).toBe('unverifiable')

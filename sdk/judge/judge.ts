@@ -282,7 +282,9 @@ function judgeOutside(
   const [first] = lists
   if (first === undefined) return { verdict: 'unverifiable' }
   const evidence: JudgedEvidence = {
-    ...{ method: networks === undefined ? 'dns' : 'address', list: first.name, listDate: first.date },
+    method: networks === undefined ? 'dns' : 'address',
+    list: first.name,
+    listDate: first.date,
     ...(networks !== undefined && { networks }),
   }
   if (kind === 'user') return { verdict: 'unverifiable', evidence: { ...evidence, reason: 'user-triggered' } }

@@ -33,7 +33,10 @@ const v6 = fc.oneof(
   fc.tuple(fc.bigInt(0n, 255n), fc.integer({ min: 0, max: 120 })).map(([low, shift]) => low << BigInt(shift)),
 )
 const style = fc.record({
-  ...{ zeros: fc.boolean(), upper: fc.boolean(), dotted: fc.boolean(), padded: fc.boolean() },
+  zeros: fc.boolean(),
+  upper: fc.boolean(),
+  dotted: fc.boolean(),
+  padded: fc.boolean(),
 })
 
 test('every notation of an address has the same bits', () => {

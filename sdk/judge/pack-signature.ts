@@ -21,7 +21,8 @@ export async function isReleasePack(document: unknown): Promise<boolean> {
   const { signature, ...rest } = document as { signature?: { key?: unknown; value?: unknown } | null }
   const { key, value } = signature ?? {}
   if (typeof key !== 'string' || !releaseKeys.includes(key) || typeof value !== 'string') return false
-  const [publicKey, bytes] = [fromBase64Url(key), fromBase64Url(value)]
+  const publicKey = fromBase64Url(key)
+  const bytes = fromBase64Url(value)
   if (publicKey === null || bytes?.length !== 64) return false
   const subtle = await webCrypto()
   const encoder = new TextEncoder()

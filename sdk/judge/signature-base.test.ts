@@ -56,8 +56,12 @@ test('RFC 9421 B.4: what a proxy may change, and what it may not', async () => {
   const input = '("@method" "@path" "@authority" "accept");created=1618884473;keyid="test-key-ed25519"'
   const signature = 'ZT1kooQsEHpZ0I1IjCqtQppOmIqlJPeo7DHR3SoMn0s5JZ1eRGS0A+vyYP9t/LXlh5QMFFQ6cpLt2m0pmj3NDA=='
   const vector: SignatureVector = {
-    ...{ name: 'B.4', key: 'test-key-ed25519', message: rfcRequest, lines: [] },
-    ...{ input, signature },
+    name: 'B.4',
+    key: 'test-key-ed25519',
+    message: rfcRequest,
+    lines: [],
+    input,
+    signature,
   }
   const verified = (url: string, method: string, ...accept: string[]): Promise<boolean> => {
     const headers = accept.map((value): [string, string] => ['Accept', value])
@@ -150,27 +154,30 @@ test('a component that is missing, ambiguous or unknown is refused', () => {
     ],
   }
   const refused = [
-    ...[
-      '"missing"',
-      '"Host"',
-      '"@unknown"',
-      '"@status"',
-      '"@signature-params"',
-      '"multi"',
-      '"wide"',
-      'token',
-    ],
-    ...['"@query-param"', '"@query-param";name="a"', '"@query-param";name="b"', '"@query-param";name=a'],
-    ...[
-      '"dict";key="b"',
-      '"dict";key',
-      '"dict";sf',
-      '"dict";bs;key="a"',
-      '"dict";tr',
-      '"dict";req',
-      '"dict";x',
-    ],
-    ...['"@path";sf', '"dict";bs=?0', '"wider";bs', '"@authority" "@authority"', '""'],
+    '"missing"',
+    '"Host"',
+    '"@unknown"',
+    '"@status"',
+    '"@signature-params"',
+    '"multi"',
+    '"wide"',
+    'token',
+    '"@query-param"',
+    '"@query-param";name="a"',
+    '"@query-param";name="b"',
+    '"@query-param";name=a',
+    '"dict";key="b"',
+    '"dict";key',
+    '"dict";sf',
+    '"dict";bs;key="a"',
+    '"dict";tr',
+    '"dict";req',
+    '"dict";x',
+    '"@path";sf',
+    '"dict";bs=?0',
+    '"wider";bs',
+    '"@authority" "@authority"',
+    '""',
     '"dict";key="a";sf "dict";sf;key="a"',
     Array.from({ length: 33 }, (_, index) => `"x${index}"`).join(' '),
   ]

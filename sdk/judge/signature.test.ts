@@ -45,14 +45,17 @@ test('the published requests are valid at their time, and refused by our stricte
   for (const { name, label, input, signature, agent } of botVectors) {
     const headers = { 'signature-input': `${label}=${input}`, signature: `${label}=:${signature}:` }
     const request = {
-      ...{ method: 'GET', url: 'https://example.com/path/to/resource' },
+      method: 'GET',
+      url: 'https://example.com/path/to/resource',
       headers: agent === null ? headers : { ...headers, 'signature-agent': agent },
     }
     const at = (seconds: number) => ({ keyring: known, allowTestKeys: true, nowMs: () => seconds * 1_000 })
     seen[name] = await outcome(request, at(1_735_689_700))
     if (name.startsWith('E.2.2')) {
       expect(await verifySignature(request, { ...options, ...at(1_735_689_700) })).toEqual({
-        ...{ state: 'valid', operator: 'Test', keyId: testKeyIds.ed25519 },
+        state: 'valid',
+        operator: 'Test',
+        keyId: testKeyIds.ed25519,
       })
       expect(await outcome(request, { ...at(1_735_689_700), allowTestKeys: false })).toBe('test_key')
       expect(await outcome(request, at(1_735_693_200))).toBe('expired')

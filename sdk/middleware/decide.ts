@@ -121,12 +121,10 @@ function unseen(request: object): Seen | null {
     typeof headers === 'object' ? { headers: (headers ?? {}) as RequestHeaders } : null,
   )
   const agent = found && {
-    ...{
-      operator: found.vendor,
-      product: found.name,
-      purpose: found.purpose,
-      verdict: 'unverifiable' as const,
-    },
+    operator: found.vendor,
+    product: found.name,
+    purpose: found.purpose,
+    verdict: 'unverifiable' as const,
   }
   return { agent, path: pathOf(originalUrl) }
 }

@@ -30,7 +30,9 @@ function setUp(options: MiddlewareOptions<object> = {}, isJudging = true) {
   const visit = async (headers: { [name: string]: string }, more: object = {}): Promise<void> => {
     let end = (): void => {}
     const response = {
-      ...{ statusCode: 200, writableFinished: true, getHeader: () => undefined },
+      statusCode: 200,
+      writableFinished: true,
+      getHeader: () => undefined,
       once: (_: 'close', listener: () => void) => void (end = listener),
     }
     middleware({ method: 'GET', url: '/products/7', ip: address, headers, ...more }, response, () => {})

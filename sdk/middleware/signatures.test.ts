@@ -21,11 +21,18 @@ const seenOn = new Date().toISOString().slice(0, 10)
 const signer = createSigner()
 const origin = { source: 'https://example.com', seen: seenOn, digest: 'a'.repeat(64) }
 const evidence = readEvidence({
-  ...{ format: packFormat, made: `${seenOn}T00:00:00Z`, hosts: [], tokens: [] },
+  format: packFormat,
+  made: `${seenOn}T00:00:00Z`,
+  hosts: [],
+  tokens: [],
   lists: [
     {
-      ...{ list: 'gptbot', operator: 'OpenAI', products: { GPTBot: 'crawler' }, networks: ['8.8.8.0/24'] },
-      ...{ ...origin, published: seenOn },
+      list: 'gptbot',
+      operator: 'OpenAI',
+      products: { GPTBot: 'crawler' },
+      networks: ['8.8.8.0/24'],
+      ...origin,
+      published: seenOn,
     },
   ],
   directories: [{ ...origin, operator: 'OpenAI', url: 'https://chatgpt.com/keys', keys: [signer.jwk] }],
@@ -61,7 +68,9 @@ function site(options: MiddlewareOptions<object> = {}) {
     const request = { method: 'GET', url, ip, headers: { 'user-agent': agents[agent], ...headers } }
     let end = (): void => {}
     const response = {
-      ...{ statusCode: 200, writableFinished: true, getHeader: () => undefined },
+      statusCode: 200,
+      writableFinished: true,
+      getHeader: () => undefined,
       once: (_: 'close', listener: () => void) => void (end = listener),
     }
     middleware(request, response, () => {})
@@ -114,7 +123,11 @@ test('an agent with the user agent of a browser is known by its signature alone'
   const { request, end } = open('browser', signed())
   expect(agentOf(request)).toBeNull()
   expect(await judgedAgentOf(request)).toEqual({
-    ...{ operator: 'OpenAI', product: null, purpose: null, verdict: 'verified', evidence: proven },
+    operator: 'OpenAI',
+    product: null,
+    purpose: null,
+    verdict: 'verified',
+    evidence: proven,
   })
   expect((request as { agent?: unknown }).agent).toBe(agentOf(request))
   end()
@@ -128,7 +141,9 @@ test('an agent with the user agent of a browser is known by its signature alone'
 test('a signature of another operator contradicts the claim', async () => {
   const { open } = site()
   expect(await judgedAgentOf(open('claude', signed()).request)).toMatchObject({
-    ...{ operator: 'Anthropic', verdict: 'contradicted', evidence: proven },
+    operator: 'Anthropic',
+    verdict: 'contradicted',
+    evidence: proven,
   })
 })
 

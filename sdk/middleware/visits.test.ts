@@ -10,11 +10,21 @@ import { agentOf, type MiddlewareOptions, readEvidence, sightglass, visitOf } fr
 const gpt = 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)'
 const seenOn = new Date().toISOString().slice(0, 10)
 const evidence = readEvidence({
-  ...{ format: packFormat, made: `${seenOn}T00:00:00Z`, hosts: [], directories: [], tokens: [] },
+  format: packFormat,
+  made: `${seenOn}T00:00:00Z`,
+  hosts: [],
+  directories: [],
+  tokens: [],
   lists: [
     {
-      ...{ list: 'gptbot', operator: 'OpenAI', products: { GPTBot: 'crawler' }, networks: ['8.8.8.0/24'] },
-      ...{ source: 'https://example.com', seen: seenOn, published: seenOn, digest: 'a'.repeat(64) },
+      list: 'gptbot',
+      operator: 'OpenAI',
+      products: { GPTBot: 'crawler' },
+      networks: ['8.8.8.0/24'],
+      source: 'https://example.com',
+      seen: seenOn,
+      published: seenOn,
+      digest: 'a'.repeat(64),
     },
   ],
 })
@@ -56,7 +66,10 @@ function setUp(options: MiddlewareOptions<object> = {}) {
 test('evidence judges the claim by the address, which is not recorded', async () => {
   const { visit, events } = setUp({ evidence })
   expect(agentOf(await visit({}, { ip: '8.8.8.8' }))).toEqual({
-    ...{ operator: 'OpenAI', product: 'GPTBot', purpose: 'training', verdict: 'verified' },
+    operator: 'OpenAI',
+    product: 'GPTBot',
+    purpose: 'training',
+    verdict: 'verified',
     evidence: { method: 'address', list: 'gptbot', listDate: seenOn },
   })
   expect(agentOf(await visit({}, { ip: '9.9.9.9' }))?.verdict).toBe('contradicted')
@@ -96,13 +109,11 @@ test('one session per visitor, with its start; people have one, too, for your ow
       `${type} ${[...new Set(events.map((each) => each.sessionId))].indexOf(sessionId)}`,
   )
   expect(types).toEqual([
-    ...[
-      'agent.detected 0',
-      'agent.requested 0',
-      'agent.detected 1',
-      'agent.requested 1',
-      'agent.requested 0',
-    ],
+    'agent.detected 0',
+    'agent.requested 0',
+    'agent.detected 1',
+    'agent.requested 1',
+    'agent.requested 0',
   ])
   const person = await visit({ 'user-agent': 'Mozilla/5.0 (X11) Chrome/156.0' })
   expect(events.length).toBe(5)

@@ -91,7 +91,14 @@ test('hostile descriptors: only known fields, within the limits of the appliance
   const accepted = registry.change(
     'p',
     [
-      ...[null, 5, [], {}, { name: '' }, { name: 'x'.repeat(129) }, { name: 7 }, tool('refused')],
+      null,
+      5,
+      [],
+      {},
+      { name: '' },
+      { name: 'x'.repeat(129) },
+      { name: 7 },
+      tool('refused'),
       tool('big', { inputSchema: { text: 'x'.repeat(70_000) } }),
       tool('deep', { inputSchema: deep }),
       tool('nul\0', { title: `\ud800${'t'.repeat(300)}`, inputSchema: { 'k\0': '\\u0000 \\' }, evil: 1 }),

@@ -51,8 +51,12 @@ export function createIntelSync(options: IntelSyncOptions): IntelSync {
   const { url, ingestKey, siteId, fetch, requestTimeoutMs, deadlineMs = 60_000 } = options
   if (typeof siteId !== 'string' || siteId === '') throw new TypeError('siteId must be a non-empty string')
   const connection = connectionTo({
-    ...{ url, key: ingestKey, kind: 'ingest', option: 'ingestKey' },
-    ...{ fetch, requestTimeoutMs },
+    url,
+    key: ingestKey,
+    kind: 'ingest',
+    option: 'ingestKey',
+    fetch,
+    requestTimeoutMs,
   })
   const push = (path: string, body: object): Promise<{ [field: string]: unknown }> =>
     callWithRetries(connection, { method: 'POST', path, body: JSON.stringify(body) }, { nowMs, deadlineMs })

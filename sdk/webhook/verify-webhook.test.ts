@@ -16,7 +16,9 @@ function sign(text: string | Uint8Array, key = secret, id = 'wh_1', seconds: num
 }
 
 const headersOf = (signature: string, more: object = {}): { [name: string]: string } => ({
-  ...{ 'webhook-id': 'wh_1', 'webhook-timestamp': String(atSeconds), 'webhook-signature': signature },
+  'webhook-id': 'wh_1',
+  'webhook-timestamp': String(atSeconds),
+  'webhook-signature': signature,
   ...more,
 })
 

@@ -151,8 +151,16 @@ export function agentEvents(options: AccessOptions): AgentReader {
       address === null ? null : shortAddress(address),
     )
     const parts = {
-      ...{ id, sessionId: session.id, timeMs, outcome, durationMs, client },
-      ...{ judgment, judged, mark, metadata },
+      id,
+      sessionId: session.id,
+      timeMs,
+      outcome,
+      durationMs,
+      client,
+      judgment,
+      judged,
+      mark,
+      metadata,
     }
     const record = records.request(parts)
     const more = session.isNew ? records.other(detection(parts, siteId, at), judged) : noEvents
@@ -172,8 +180,13 @@ function detection(parts: RequestParts, siteId: string, at: LineSource): Fields 
   const { sessionId, timeMs, client, judgment, metadata } = parts
   const { page, host, source } = metadata
   return {
-    ...{ id: idOf(siteId, at, 'agent.detected'), siteId, sessionId, occurredAt: isoTime(timeMs) },
-    ...{ type: 'agent.detected', outcome: 'success', agent: judgedAgent(client, judgment) },
+    id: idOf(siteId, at, 'agent.detected'),
+    siteId,
+    sessionId,
+    occurredAt: isoTime(timeMs),
+    type: 'agent.detected',
+    outcome: 'success',
+    agent: judgedAgent(client, judgment),
     metadata: { page, host, source },
   }
 }

@@ -17,8 +17,16 @@ type Writer = (blocklist: Blocklist, facts: BlocklistFacts) => string
 
 /** Addresses that say nothing: the request came through a proxy or from the site itself. */
 const privateNetworks = [
-  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],
-  ...['192.168.0.0/16', '::1/128', 'fc00::/7', 'fe80::/10'],
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.168.0.0/16',
+  '::1/128',
+  'fc00::/7',
+  'fe80::/10',
 ]
 
 export const blocklistWriters = { nginx, caddy, apache, robots, json } satisfies { [format: string]: Writer }
@@ -159,16 +167,26 @@ function robots(blocklist: Blocklist, facts: BlocklistFacts): string {
 
 function json({ everywhere, outside, old }: Blocklist, { command, since, until }: BlocklistFacts): string {
   const agentFacts = ({ name, vendor, purpose, why, requests, firstMs, lastMs, ...agent }: BlockedAgent) => ({
-    ...{ name, vendor, purpose, why, userAgentPattern: patternOf([agent]) },
-    ...{ requests, firstSeen: dayOf(firstMs), lastSeen: dayOf(lastMs) },
+    name,
+    vendor,
+    purpose,
+    why,
+    userAgentPattern: patternOf([agent]),
+    requests,
+    firstSeen: dayOf(firstMs),
+    lastSeen: dayOf(lastMs),
   })
   const listFacts = ({ list, source, published, seen }: AddressList) => ({ list, source, published, seen })
   const document = {
     format: 'sightglass-blocklist-1',
-    ...{ command, since, until },
+    command,
+    since,
+    until,
     refuse: everywhere.map(agentFacts),
     refuseOutside: outside.map(({ vendor, agents, except, lists, networks }) => ({
-      ...{ vendor, agents: agents.map(agentFacts), lists: lists.map(listFacts) },
+      vendor,
+      agents: agents.map(agentFacts),
+      lists: lists.map(listFacts),
       exceptUserAgentPattern: except.length === 0 ? null : patternOf(except),
       networks: [...networks, ...privateNetworks],
     })),

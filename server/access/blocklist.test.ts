@@ -24,12 +24,10 @@ const pack: Pick<EvidencePack, 'lists'> = {
     },
     {
       ...listed,
-      ...{
-        list: 'oai-searchbot',
-        operator: 'OpenAI',
-        products: { 'OAI-SearchBot': 'crawler' },
-        seen: '2026-01-01',
-      },
+      list: 'oai-searchbot',
+      operator: 'OpenAI',
+      products: { 'OAI-SearchBot': 'crawler' },
+      seen: '2026-01-01',
       networks: ['30.0.0.0/24', '20.0.0.0/24'],
     },
     {
@@ -113,7 +111,9 @@ test('with the bundled lists, rules by address fit exactly the samples of their 
   const { pack: bundled } = await bundledEvidence()
   const { outside } = blocklistOf({ ...nothing, unverified: true }, bundled, '2026-06-01', none)
   const rules = outside.map(({ vendor, agents, except }) => ({
-    ...{ vendor, names: agents.map(({ name }) => name), find: new RegExp(patternOf(agents), 'i') },
+    vendor,
+    names: agents.map(({ name }) => name),
+    find: new RegExp(patternOf(agents), 'i'),
     not: except.length === 0 ? null : new RegExp(patternOf(except), 'i'),
   }))
   let found = 0

@@ -70,7 +70,8 @@ export function makeClaims(clock: Clock) {
       renew(claimant, status)
       if (claimant.reader === null) return
       const { orgId, options } = claimant
-      const [nowMs, siteId] = [elapsedMs(clock), options.siteId]
+      const nowMs = elapsedMs(clock)
+      const siteId = options.siteId
       const name = nameOf(claimant, status.path)
       const seenAt = isoTime(clock.now())
       const source = status.source ?? shown.get(name)?.log.source ?? null

@@ -79,7 +79,12 @@ test('a request has the same record, or the same reason for none', () => {
     fc.property(fc.constantFrom(...all), parts, ({ siteId, records }, one) => {
       const { id, sessionId, timeMs, outcome, durationMs } = one
       const event = {
-        ...{ id, siteId, sessionId, occurredAt: isoTime(timeMs), type: 'agent.requested', outcome },
+        id,
+        siteId,
+        sessionId,
+        occurredAt: isoTime(timeMs),
+        type: 'agent.requested',
+        outcome,
         ...(durationMs === null ? {} : { durationMs }),
         agent: { ...judgedAgent(one.client, one.judgment), ...one.mark },
         metadata: one.metadata,

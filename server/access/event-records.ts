@@ -118,7 +118,12 @@ function checkedRequest(siteId: string, parts: RequestParts): EventRecord | stri
   const { id, sessionId, timeMs, outcome, durationMs, client, judgment, mark, metadata } = parts
   const { records, rejected } = acceptMade([
     {
-      ...{ id, siteId, sessionId, occurredAt: isoTime(timeMs), type: 'agent.requested', outcome },
+      id,
+      siteId,
+      sessionId,
+      occurredAt: isoTime(timeMs),
+      type: 'agent.requested',
+      outcome,
       ...(durationMs === null ? {} : { durationMs }),
       agent: { ...judgedAgent(client, judgment), ...mark },
       metadata,
@@ -130,7 +135,8 @@ function checkedRequest(siteId: string, parts: RequestParts): EventRecord | stri
 
 /** Lines of one second share their time. */
 function timeReader(): (ms: number) => string {
-  let [last, text] = [Number.NaN, '']
+  let last = Number.NaN
+  let text = ''
   return (ms) => {
     if (ms !== last) [last, text] = [ms, isoTime(ms)]
     return text

@@ -58,7 +58,9 @@ export async function followLog(options: FollowOptions): Promise<void> {
   const waker = startWaker(options.path, signal)
   const showProblem = problemReporter(following, options)
   const startedMs = performance.now()
-  let [failures, isContacted, isSelected] = [0, false, false]
+  let failures = 0
+  let isContacted = false
+  let isSelected = false
   while (!signal.aborted) {
     try {
       await following.keepAlive()
@@ -90,7 +92,14 @@ export async function followLog(options: FollowOptions): Promise<void> {
 function startFollowing({ path, format, sink, signal, now, understood, stored, watched }: FollowOptions) {
   const following: Following = {
     watched: watched ?? watchedPath(path, { dataDir: null, keyFiles: [] }),
-    ...{ path, format, sink, signal, now, understood, stored, statusAtMs: Number.NEGATIVE_INFINITY },
+    path,
+    format,
+    sink,
+    signal,
+    now,
+    understood,
+    stored,
+    statusAtMs: Number.NEGATIVE_INFINITY,
     async keepAlive() {
       if (performance.now() - following.statusAtMs < statusMs) return
       await sendStatus(following)

@@ -33,44 +33,42 @@ const addresses = Object.keys(verdicts)
 
 const published = '20.171.206.200'
 const words = fc.constantFrom(
-  ...[
-    '',
-    '-',
-    'shop.example',
-    'a b',
-    'Nov',
-    '"',
-    '\\',
-    '[',
-    '] [',
-    ':',
-    ', ',
-    '%20',
-    '#Fields: date',
-    'web-1 | ',
-    `${iso} `,
-    'Nov  5 10:00:00 web1 nginx: ',
-    '<14>x: ',
-    'unix:',
-    '- -',
-  ],
-  ...[
-    published,
-    `${published}:443`,
-    `[::ffff:${published}]`,
-    `::ffff:${published}`,
-    `${published} -`,
-    `- ${published}`,
-  ],
-  ...[
-    `${published} - -`,
-    `x ${published} - - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`,
-    `, ${published}`,
-  ],
+  '',
+  '-',
+  'shop.example',
+  'a b',
+  'Nov',
+  '"',
+  '\\',
+  '[',
+  '] [',
+  ':',
+  ', ',
+  '%20',
+  '#Fields: date',
+  'web-1 | ',
+  `${iso} `,
+  'Nov  5 10:00:00 web1 nginx: ',
+  '<14>x: ',
+  'unix:',
+  '- -',
+  published,
+  `${published}:443`,
+  `[::ffff:${published}]`,
+  `::ffff:${published}`,
+  `${published} -`,
+  `- ${published}`,
+  `${published} - -`,
+  `x ${published} - - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`,
+  `, ${published}`,
 )
 const hostile = fc.array(words, { maxLength: 3 }).map((parts) => parts.join(''))
 const sent = fc.record({
-  ...{ peer: fc.constantFrom(...addresses), host: hostile, user: hostile, path: hostile, referrer: hostile },
+  peer: fc.constantFrom(...addresses),
+  host: hostile,
+  user: hostile,
+  path: hostile,
+  referrer: hostile,
   forwarded: hostile,
 })
 const plainRequest: Sent = { peer: '', host: '', user: '', path: '', referrer: '', forwarded: '' }
@@ -268,20 +266,30 @@ test('the host of a log with the host first is not the address, also when it loo
 test('words in front of a line are skipped, never stored', () => {
   const line = `20.171.206.9 - - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
   for (const prefix of [
-    ...['Nov  5 10:00:00 web1 nginx: ', 'Nov 15 10:00:00 web1 nginx[12]: ', 'Nov  5 10:00:00 nginx: '],
-    ...['2026-11-05T10:00:00.123456+02:00 web1 nginx: ', '<190>1 2026-11-05T10:00:00Z web1 nginx 12 - - '],
-    ...['2026-11-05T10:00:00.123456789Z stdout F ', 'web-1  | ', '<190>Nov  5 10:00:00 web1 nginx: '],
-    ...['2026-11-05T10:00:00.123456789Z ', 'web-1  | 2026-11-05T10:00:00.123456789Z ', '[pod/web-1/nginx] '],
-    ...['Nov 05 10:00:00.123456 web1 nginx[12]: ', 'Thu 2026-11-05 10:00:00 UTC web1 nginx[12]: '],
-    ...['1793872800.123456 web1 nginx[12]: ', '[ 1234.567890] web1 nginx[12]: ', '"'],
-    ...['2026-11-05T10:00:00+0000 web1 nginx[12]: ', '\u001b[36mweb-1  |\u001b[0m '],
-    ...['<30>Nov  5 10:00:00 docker.io/library/nginx:1.29/web/0123456789ab[12]: '],
-    ...[
-      '145 <190>Nov  5 10:00:00 web1 nginx: ',
-      '<189>29: *Nov  5 10:00:00.123: ',
-      '<189>29: r1: Nov  5 10:00:00 UTC: ',
-    ],
-    ...['<190>Nov  5 2026 10:00:00 web1 nginx: ', '<190>Nov  5 10:00:00 web1 nginx: @cee: '],
+    'Nov  5 10:00:00 web1 nginx: ',
+    'Nov 15 10:00:00 web1 nginx[12]: ',
+    'Nov  5 10:00:00 nginx: ',
+    '2026-11-05T10:00:00.123456+02:00 web1 nginx: ',
+    '<190>1 2026-11-05T10:00:00Z web1 nginx 12 - - ',
+    '2026-11-05T10:00:00.123456789Z stdout F ',
+    'web-1  | ',
+    '<190>Nov  5 10:00:00 web1 nginx: ',
+    '2026-11-05T10:00:00.123456789Z ',
+    'web-1  | 2026-11-05T10:00:00.123456789Z ',
+    '[pod/web-1/nginx] ',
+    'Nov 05 10:00:00.123456 web1 nginx[12]: ',
+    'Thu 2026-11-05 10:00:00 UTC web1 nginx[12]: ',
+    '1793872800.123456 web1 nginx[12]: ',
+    '[ 1234.567890] web1 nginx[12]: ',
+    '"',
+    '2026-11-05T10:00:00+0000 web1 nginx[12]: ',
+    '\u001b[36mweb-1  |\u001b[0m ',
+    '<30>Nov  5 10:00:00 docker.io/library/nginx:1.29/web/0123456789ab[12]: ',
+    '145 <190>Nov  5 10:00:00 web1 nginx: ',
+    '<189>29: *Nov  5 10:00:00.123: ',
+    '<189>29: r1: Nov  5 10:00:00 UTC: ',
+    '<190>Nov  5 2026 10:00:00 web1 nginx: ',
+    '<190>Nov  5 10:00:00 web1 nginx: @cee: ',
   ]) {
     expect([prefix, guessed([prefix + line])]).toEqual([prefix, 'combined'])
     expect(verdictOn('combined', [prefix + line])).toBe('verified')
@@ -381,13 +389,13 @@ test('a proxy that reports no client says nothing about it', () => {
 test('Traefik writes X-Forwarded-For of anybody into ClientHost', () => {
   const line = (peer: string, clientHost: string): string =>
     JSON.stringify({
-      ...{
-        ClientAddr: `${bracketed(peer)}:50064`,
-        ClientHost: clientHost,
-        DownstreamStatus: 200,
-        StartUTC: iso,
-      },
-      ...{ RequestMethod: 'GET', RequestPath: '/', 'request_User-Agent': gptBot },
+      ClientAddr: `${bracketed(peer)}:50064`,
+      ClientHost: clientHost,
+      DownstreamStatus: 200,
+      StartUTC: iso,
+      RequestMethod: 'GET',
+      RequestPath: '/',
+      'request_User-Agent': gptBot,
     })
   for (const forged of [published, `${published}, 203.0.113.9`, `203.0.113.9, ${published}`])
     expect(verdictOn('traefik', [line('198.51.100.7', forged)])).toBe('contradicted')

@@ -69,10 +69,23 @@ const patterns: [name: string, pattern: string, options?: PatternOptions][] = [
 
 /** Fields of the W3C extended format, IIS and CloudFront among them. Others are skipped. */
 const w3cFields: { readonly [name: string]: string } = {
-  ...{ date: '%d', time: '%t', 'c-ip': '%h', 'cs-method': '%m', 'cs-uri-stem': '%U', 'cs-uri-query': '%q' },
-  ...{ 'sc-status': '%s', 'sc-bytes': '%b', 'cs(user-agent)': '%u', 'cs(referer)': '%R', 'cs-version': '%H' },
-  ...{ 'x-host-header': '%v', 'cs-host': '%v', 'cs(host)': '%v', 'cs-protocol-version': '%H' },
-  ...{ 'x-forwarded-for': '~h{,}', 'cs(x-forwarded-for)': '~h{,}' },
+  date: '%d',
+  time: '%t',
+  'c-ip': '%h',
+  'cs-method': '%m',
+  'cs-uri-stem': '%U',
+  'cs-uri-query': '%q',
+  'sc-status': '%s',
+  'sc-bytes': '%b',
+  'cs(user-agent)': '%u',
+  'cs(referer)': '%R',
+  'cs-version': '%H',
+  'x-host-header': '%v',
+  'cs-host': '%v',
+  'cs(host)': '%v',
+  'cs-protocol-version': '%H',
+  'x-forwarded-for': '~h{,}',
+  'cs(x-forwarded-for)': '~h{,}',
 }
 
 /** What GoAccess expects of a file without a `#Fields` line. */

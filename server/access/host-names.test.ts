@@ -10,12 +10,10 @@ import { startHostNames, type HostNames } from '../system/host-names.ts'
 import { lookUpAgents } from './look-up-agents.ts'
 
 const own = { v4: '198.51.100.10', v6: '2001:db8:1::10' }
-const [forged, foreign, nameless, silent] = [
-  '198.51.100.11',
-  '198.51.100.12',
-  '198.51.100.13',
-  '198.51.100.14',
-]
+const forged = '198.51.100.11'
+const foreign = '198.51.100.12'
+const nameless = '198.51.100.13'
+const silent = '198.51.100.14'
 let server: DnsServer
 let names: HostNames
 let nowMs = Date.UTC(2026, 10, 1)
@@ -30,11 +28,14 @@ beforeAll(async () => {
   const spider = (address: string) => [`spider-${address.replaceAll(/[.:]/g, '-')}.yandex.com`]
   server = await startDnsServer({
     names: {
-      ...{ [own.v4]: spider(own.v4), [own.v6]: spider(own.v6) },
-      ...{ [forged!]: spider(own.v4), [foreign!]: ['host.example'] },
+      [own.v4]: spider(own.v4),
+      [own.v6]: spider(own.v6),
+      [forged!]: spider(own.v4),
+      [foreign!]: ['host.example'],
     },
     addresses: {
-      ...{ [spider(own.v4)[0]!]: [own.v4], [spider(own.v6)[0]!]: [own.v6] },
+      [spider(own.v4)[0]!]: [own.v4],
+      [spider(own.v6)[0]!]: [own.v6],
       'host.example': [foreign!],
     },
   })
@@ -49,8 +50,14 @@ const line = (address: string, userAgent = 'YandexBot/3.0') =>
 async function verdicts(text: string, hostNames: HostNames): Promise<unknown[]> {
   const evidence = (await bundledEvidence()).evidence()
   const eventsOf = agentEvents({
-    ...{ siteId: 'shop', keepQuery: [], keepAddresses: false, trustedProxies: [] },
-    ...{ evidence, evidenceMaxAgeDays: 36_500, hostNames, observedBy: 'appliance' },
+    siteId: 'shop',
+    keepQuery: [],
+    keepAddresses: false,
+    trustedProxies: [],
+    evidence,
+    evidenceMaxAgeDays: 36_500,
+    hostNames,
+    observedBy: 'appliance',
   })
   await lookUpAgents(hostNames, text, formatNamed('combined').open(), eventsOf.unproved)
   const parse = formatNamed('combined').open()
@@ -75,8 +82,10 @@ async function verdicts(text: string, hostNames: HostNames): Promise<unknown[]> 
 test('a name of the operator that leads back to the address proves the agent, and a false one disproves it', async () => {
   const text = [own.v4, own.v6, forged!, foreign!, nameless!].map((address) => line(address)).join('')
   expect(await verdicts(text, names)).toEqual([
-    ...['verified by dns', 'verified by dns'],
-    ...['contradicted by dns', 'contradicted by dns'],
+    'verified by dns',
+    'verified by dns',
+    'contradicted by dns',
+    'contradicted by dns',
     'unverifiable',
   ])
 })

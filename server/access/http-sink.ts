@@ -27,8 +27,11 @@ const ratioMax = 50
 export function httpSink({ url, key, options, reader }: HttpSinkOptions): Sink {
   const { siteId, keepQuery, keepAddresses, trustedProxies } = options
   const common: Parameters = {
-    ...{ siteId, reader, keepQuery: keepQuery.join(',') },
-    ...{ trustedProxy: trustedProxies.join(','), keepAddresses: keepAddresses ? 'true' : '' },
+    siteId,
+    reader,
+    keepQuery: keepQuery.join(','),
+    trustedProxy: trustedProxies.join(','),
+    keepAddresses: keepAddresses ? 'true' : '',
   }
   const send = async <T>(method: 'GET' | 'POST', parameters: Parameters, text?: string): Promise<T> => {
     const given = Object.entries({ ...common, ...parameters }).filter(([, value]) => value !== '')
@@ -64,7 +67,10 @@ export function httpSink({ url, key, options, reader }: HttpSinkOptions): Sink {
     claimMs,
     position: ({ path, source, behindBytes, problem }) =>
       send<LogPosition>('GET', {
-        ...{ path, source: source ?? '', behindBytes: String(behindBytes), problem: problem ?? '' },
+        path,
+        source: source ?? '',
+        behindBytes: String(behindBytes),
+        problem: problem ?? '',
       }),
     store: (lines) => post(lines, {}),
     warm: async (lines) => void (await post(lines, { warm: 'true' })),

@@ -70,11 +70,14 @@ test('a log that grew, was killed in between or is read twice at once is stored 
 
   const shared = newMemory()
   const { logs } = await planLogs([path], 'auto')
-  const [one, two] = [importRun(plainOptions, storeIn(shared)), importRun(plainOptions, storeIn(shared))]
+  const one = importRun(plainOptions, storeIn(shared))
+  const two = importRun(plainOptions, storeIn(shared))
   await Promise.all([one.read(logs[0]!), two.read(logs[0]!)])
   expect(totals(shared)).toEqual([lines!, agents!, others!, 0])
   expect([one.sums.stored + two.sums.stored, one.sums.lines, two.sums.people]).toEqual([
-    ...[12_000, 36_000, one.sums.people],
+    12_000,
+    36_000,
+    one.sums.people,
   ])
   for (const { stored, deduped, people, excluded, bad, lines: all } of [one.sums, two.sums])
     expect(stored + deduped + people + excluded + bad).toBe(all)
@@ -156,7 +159,9 @@ test('a line without its end is stored when it is complete', async () => {
 
 test('logs that were joined after each was imported are not stored again', async () => {
   using temp = tempDir('joined')
-  const [first, second, third] = [mixed(5), mixed(5, 100), mixed(5, 200)]
+  const first = mixed(5)
+  const second = mixed(5, 100)
+  const third = mixed(5, 200)
   const path = (name: string, text: string): string => {
     const file = temp.join(name)
     writeFileSync(file, text)

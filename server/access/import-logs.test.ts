@@ -54,11 +54,17 @@ test('every line counts once: agents, people, assets, other bots, comments, bad 
   expect(events).toHaveLength(3)
   const [first] = ofType(events, 'agent.requested')
   expect(first).toMatchObject({
-    ...{ siteId: 'shop', occurredAt: '2026-11-23T00:00:00.000Z', outcome: 'blocked' },
+    siteId: 'shop',
+    occurredAt: '2026-11-23T00:00:00.000Z',
+    outcome: 'blocked',
     agent: { class: 'crawler', trust: 'detected', vendor: 'OpenAI', name: 'GPTBot', userAgent: gptBot },
   })
   expect(first!['metadata']).toEqual({
-    ...{ page: '/pricing', method: 'GET', status: 403, bytes: 512, referrerHost: 'shop.example' },
+    page: '/pricing',
+    method: 'GET',
+    status: 403,
+    bytes: 512,
+    referrerHost: 'shop.example',
     source: 'access-log',
   })
   expect(ofType(events, 'agent.detected')[0]).toMatchObject({
@@ -74,7 +80,8 @@ test("an agent's claim is judged by its address behind trusted proxies, at the t
   const chatGpt = 'Mozilla/5.0; compatible; ChatGPT-User/1.0; +https://openai.com/bot'
   const odd = 'Mozilla/5.0 (compatible; Bytespider; spider-feedback@bytedance.com)'
   const forwarded = (text: string, address: string): string => text.replace(/\n$/, ` "${address}"\n`)
-  const [real, forged] = ['132.196.86.5', '198.51.100.7']
+  const real = '132.196.86.5'
+  const forged = '198.51.100.7'
   const lines = [
     forwarded(line({ address: real }), '-'),
     forwarded(line({ address: forged }), real), // not behind a trusted proxy
@@ -102,12 +109,16 @@ test("an agent's claim is judged by its address behind trusted proxies, at the t
   expect(
     judged.map(({ trust, verdict, evidence: by }) => ({ trust, verdict, ...(by ? { evidence: by } : {}) })),
   ).toEqual([
-    ...[inside, outside, outside, inside],
+    inside,
+    outside,
+    outside,
+    inside,
     { trust: 'declared', verdict: 'unverifiable' }, // a private address is not the agent's
     { trust: 'declared', verdict: 'unverifiable', evidence: users },
     { trust: 'declared', verdict: 'unverifiable' }, // ByteDance publishes nothing
     {
-      ...{ trust: 'declared', verdict: 'unverifiable' },
+      trust: 'declared',
+      verdict: 'unverifiable',
       evidence: { ...list, networks: 17, reason: 'old-list' },
     },
     inside,

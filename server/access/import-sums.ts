@@ -28,8 +28,16 @@ export const badLinesShown = 20
 
 export function newSums(): Sums {
   return {
-    ...{ lines: 0, stored: 0, deduped: 0, people: 0, excluded: 0, bad: 0, sessions: 0, referrals: 0 },
-    ...{ agents: new Map(), badLines: [] },
+    lines: 0,
+    stored: 0,
+    deduped: 0,
+    people: 0,
+    excluded: 0,
+    bad: 0,
+    sessions: 0,
+    referrals: 0,
+    agents: new Map(),
+    badLines: [],
   }
 }
 

@@ -99,7 +99,8 @@ export async function openLog(file: LogFile): Promise<{ head: string; log: OpenL
   const counter = { bytes: 0 }
   const rest = decompressed(rawChunks(file, counter))
   const first: Uint8Array[] = []
-  let [bytes, lines] = [0, 0]
+  let bytes = 0
+  let lines = 0
   let ended = false
   while (bytes < headBytesMax && lines < headLines && !ended) {
     const { value, done } = await rest.next().catch((error: unknown) => {

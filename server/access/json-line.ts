@@ -303,16 +303,21 @@ type GivenFields = { [name in FieldName]?: string[] } & { durationMs?: number }
 
 /** By specifier of a format string. */
 const namesOfSpecs: { readonly [spec: string]: FieldName } = {
-  ...{ x: 'time', h: 'address', m: 'method', U: 'path', q: 'query', H: 'protocol', v: 'host', s: 'status' },
-  ...{
-    b: 'bytes',
-    R: 'referrer',
-    u: 'userAgent',
-    T: 'duration',
-    L: 'duration',
-    D: 'duration',
-    n: 'duration',
-  },
+  x: 'time',
+  h: 'address',
+  m: 'method',
+  U: 'path',
+  q: 'query',
+  H: 'protocol',
+  v: 'host',
+  s: 'status',
+  b: 'bytes',
+  R: 'referrer',
+  u: 'userAgent',
+  T: 'duration',
+  L: 'duration',
+  D: 'duration',
+  n: 'duration',
   r: 'request',
 }
 

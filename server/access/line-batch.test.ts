@@ -28,7 +28,9 @@ test('the counts of any lines add up, and those before a position can be dropped
         const count = (...kinds: LineKind[]) => rest.filter(({ kind }) => kinds.includes(kind)).length
         expect([access.from, access.to]).toEqual([from, lines.length * 10])
         expect(access.sums).toEqual({
-          ...{ lines: rest.length, people: count('person'), bad: count('bad') },
+          lines: rest.length,
+          people: count('person'),
+          bad: count('bad'),
           excluded: count('asset', 'bot', 'note'),
         })
         expect(access.requests.filter((bytes) => bytes !== null)).toEqual(
@@ -72,8 +74,15 @@ test('a batch is full before it has more events than a request may have, or than
 test('many requests by agents at once are several batches, each after the one before', () => {
   const text = Array.from({ length: 3_500 }, (_, second) => line({ second })).join('')
   const lines = {
-    ...{ source: 'log', path: '/a.log', format: 'combined', heading: '', from: 0, to: text.length },
-    ...{ text, cutTail: null, epoch: '' },
+    source: 'log',
+    path: '/a.log',
+    format: 'combined',
+    heading: '',
+    from: 0,
+    to: text.length,
+    text,
+    cutTail: null,
+    epoch: '',
   }
   const parse = formatNamed('combined').open()
   const eventsOf = agentEvents(plainOptions)

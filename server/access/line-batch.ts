@@ -95,8 +95,13 @@ export function lineBatch(log: LogIdentity, from: number, options: BatchOptions 
     sent(tail) {
       const access: AccessLines = {
         ...log,
-        ...{ from: start, to: ends.at(-1) ?? start, tail: tailHash(tail), requests: [], counts: [] },
-        ...{ sums: { lines: ends.length, people: 0, excluded: 0, bad: 0 }, newestMs: null },
+        from: start,
+        to: ends.at(-1) ?? start,
+        tail: tailHash(tail),
+        requests: [],
+        counts: [],
+        sums: { lines: ends.length, people: 0, excluded: 0, bad: 0 },
+        newestMs: null,
         ...(isDrain ? { isDrain } : {}),
       }
       addCounts(access, columns)

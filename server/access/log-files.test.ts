@@ -12,10 +12,17 @@ import { watchRules } from './watches.ts'
 test('names that rotation gives, and names of other logs', () => {
   const isRotation = isRotationOf('access.log')
   const rotated = [
-    ...['access.log.1', 'access.log.2.gz', 'access.log-20261122', 'access.log-20261122.gz', 'access.log.old'],
+    'access.log.1',
+    'access.log.2.gz',
+    'access.log-20261122',
+    'access.log-20261122.gz',
+    'access.log.old',
     'access.log.3.bz2',
-    ...['access-20261122.log', 'access-2026-11-22.log.zst', 'access-2026-11-23T10-00-00.000.log.gz'],
-    ...['access.log.2026-11-22', 'access.log-20261122-1795411948'],
+    'access-20261122.log',
+    'access-2026-11-22.log.zst',
+    'access-2026-11-23T10-00-00.000.log.gz',
+    'access.log.2026-11-22',
+    'access.log-20261122-1795411948',
   ]
   expect(rotated.filter((name) => !isRotation(name))).toEqual([])
   const others = [
@@ -33,8 +40,15 @@ test('names that rotation gives, and names of other logs', () => {
 test('rotated files of one second are in the order of their numbers, others in that of their times', () => {
   const at = (path: string, mtimeMs: number) => ({ path: `/var/log/access.log${path}`, mtimeMs })
   const rotated = [
-    ...[at('.2', 5_000.4), at('.1.gz', 5_000), at('.10', 5_000.2), at('.9.zst', 5_000.2), at('.3', 5_000.4)],
-    ...[at('-20261122', 4_000), at('-20261121.gz', 4_000), at('.11.gz', 3_000), at('.12', 6_000)],
+    at('.2', 5_000.4),
+    at('.1.gz', 5_000),
+    at('.10', 5_000.2),
+    at('.9.zst', 5_000.2),
+    at('.3', 5_000.4),
+    at('-20261122', 4_000),
+    at('-20261121.gz', 4_000),
+    at('.11.gz', 3_000),
+    at('.12', 6_000),
   ]
   const inOrder = ['.11.gz', '-20261121.gz', '-20261122', '.10', '.9.zst', '.3', '.2', '.1.gz', '.12']
   for (const some of [rotated, rotated.toReversed()])

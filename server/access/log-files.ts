@@ -43,7 +43,8 @@ const rotatedMax = 1_000
 export function memberLister(path: string, now: () => number) {
   const folder = dirname(path)
   const isRotation = isRotationOf(basename(path))
-  let [listedMs, names] = [Number.NaN, [] as string[]]
+  let listedMs = Number.NaN
+  let names = [] as string[]
   const memberOf = async (name: string): Promise<LogMember | null> => {
     const path = join(folder, name)
     const found = await withinTime({ path }, () => stat(path))
@@ -79,7 +80,8 @@ export function memberLister(path: string, now: () => number) {
  * may cut what is below a millisecond off the time.
  */
 export function oldestFirst(left: Pick<LogMember, 'path' | 'mtimeMs'>, right: typeof left): number {
-  const [second, otherSecond] = [Math.floor(left.mtimeMs / 1_000), Math.floor(right.mtimeMs / 1_000)]
+  const second = Math.floor(left.mtimeMs / 1_000)
+  const otherSecond = Math.floor(right.mtimeMs / 1_000)
   return (
     second - otherSecond ||
     rotationOf(right.path) - rotationOf(left.path) ||
@@ -124,7 +126,11 @@ export async function openMember(
     const plain = (from: number) => plainChunks(readAt, from)
     const chunks = isCompressed ? (from: number) => skipped(undamaged(plain(0)), from) : plain
     return {
-      ...{ id: `${dev}:${ino}`, bytes: size, mtimeMs, isCompressed, chunks },
+      id: `${dev}:${ino}`,
+      bytes: size,
+      mtimeMs,
+      isCompressed,
+      chunks,
       async head(bytes = headBytes) {
         if (!isCompressed) return (await readAt(0, bytes)).toString('latin1')
         const parts: Uint8Array[] = []
@@ -246,7 +252,8 @@ export async function* lineBlocks(
 ): AsyncGenerator<LineBlock, LineBlock> {
   let rest: Buffer = Buffer.alloc(0)
   let before: Buffer = Buffer.alloc(0) // the end of what was read
-  let [start, length] = [from, 0] // of the rest; of a long line only the beginning is in `rest`
+  let start = from
+  let length = 0 // of the rest; of a long line only the beginning is in `rest`
   const cut = (end: Uint8Array): LineBlock => {
     const text = Buffer.concat([before, end]).toString('latin1')
     return {

@@ -35,7 +35,10 @@ test('format strings of GoAccess and names of JSON fields', () => {
   const format = '%h %d %t %v "%r" %s %D %u %^%% %L'
   expect(parse(format, line)).toMatchObject({ durationMs: 1.5, userAgent: 'GPTBot', host: 'shop' })
   expect(parse('~h{, } %h [%x] %m %U %q', '1.1.1.1, 2.2.2.2 3.3.3.3 [1795411948] GET /a b=1')).toMatchObject({
-    ...{ forwarded: '1.1.1.1, 2.2.2.2', address: '3.3.3.3', path: '/a?b=1', timeMs: 1_795_411_948_000 },
+    forwarded: '1.1.1.1, 2.2.2.2',
+    address: '3.3.3.3',
+    path: '/a?b=1',
+    timeMs: 1_795_411_948_000,
   })
   const json = '{"t":"2026-11-23T07:32:28Z","c":{"ip":"1.2.3.4"},"u":"/a","s":200,"d":5}'
   const names = 'json:time=t,ip=c.ip,path=u,status=s'
@@ -52,7 +55,10 @@ test('requests that no server understood are requests without a path', () => {
     expect(
       parse('combined', `1.2.3.4 - - [23/Nov/2026:07:32:28 +0000] "${sent}" 400 5 "-" "-"`),
     ).toMatchObject({
-      ...{ method: null, path: null, status: 400, userAgent: null },
+      method: null,
+      path: null,
+      status: 400,
+      userAgent: null,
     })
 })
 

@@ -77,9 +77,26 @@ export function plainReader(format: string): PlainReader | null {
 
 function emptyLine(): PlainLine {
   return {
-    ...{ text: '', timeMs: 0, status: 0, bytes: 0, hostStart: 0, hostEnd: 0, addressStart: 0, addressEnd: 0 },
-    ...{ methodStart: 0, pathStart: 0, pageEnd: 0, pathEnd: 0, hasPairs: false, protocolEnd: 0 },
-    ...{ referrerStart: 0, referrerEnd: 0, agentStart: 0, agentEnd: 0, forwardedStart: 0, forwardedEnd: 0 },
+    text: '',
+    timeMs: 0,
+    status: 0,
+    bytes: 0,
+    hostStart: 0,
+    hostEnd: 0,
+    addressStart: 0,
+    addressEnd: 0,
+    methodStart: 0,
+    pathStart: 0,
+    pageEnd: 0,
+    pathEnd: 0,
+    hasPairs: false,
+    protocolEnd: 0,
+    referrerStart: 0,
+    referrerEnd: 0,
+    agentStart: 0,
+    agentEnd: 0,
+    forwardedStart: 0,
+    forwardedEnd: 0,
   }
 }
 

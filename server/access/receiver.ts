@@ -371,7 +371,10 @@ export function* lineBatches(reading: LineReading): Generator<LinesToStore | nul
 
 const carriageReturn = 13
 const longLine: ReadLine = {
-  ...{ kind: 'bad', timeMs: 0, bytes: 0, events: [] },
+  kind: 'bad',
+  timeMs: 0,
+  bytes: 0,
+  events: [],
   problem: 'is longer than 64 KiB',
 }
 

@@ -157,8 +157,16 @@ function recordBadLines(
 }
 
 const charsMax: { readonly [name: string]: number } = {
-  ...{ source: 80, tail: 80, epoch: 80, reader: 80, path: 1_024, format: 200 },
-  ...{ problem: 500, heading: 2_000, warm: 10, keepAddresses: 10 },
+  source: 80,
+  tail: 80,
+  epoch: 80,
+  reader: 80,
+  path: 1_024,
+  format: 200,
+  problem: 500,
+  heading: 2_000,
+  warm: 10,
+  keepAddresses: 10,
 }
 
 /** Names the first wrong parameter, also of those that are not used here. */
@@ -266,7 +274,10 @@ function linesOf(query: Query, text: string, format: string, isDrain: boolean): 
   if (source === '' || source.startsWith('('))
     throw invalidQuery('source', 'source must have 1 to 80 characters')
   return {
-    ...{ source, format, from, text },
+    source,
+    format,
+    from,
+    text,
     path: textOf(query, 'path') || (isDrain ? 'log drain' : source),
     heading: textOf(query, 'heading'),
     to: end ?? from + text.length,

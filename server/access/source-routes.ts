@@ -113,8 +113,17 @@ function logOf(logs: Map<string, LogView>, siteId: string, path: string): LogVie
   const known = logs.get(name)
   if (known !== undefined) return known
   const log: LogView = {
-    ...{ siteId, path, format: '', lines: 0, agents: 0, people: 0, bad: 0 },
-    ...{ newestAt: null, storedAt: null, isDrain: false, reader: null },
+    siteId,
+    path,
+    format: '',
+    lines: 0,
+    agents: 0,
+    people: 0,
+    bad: 0,
+    newestAt: null,
+    storedAt: null,
+    isDrain: false,
+    reader: null,
   }
   logs.set(name, log)
   return log
@@ -152,7 +161,10 @@ async function openDoors(
   const sinceMs = Math.floor(nowMs / hourMs) * hourMs - weekMs
   const [{ groups, events, complete }, keys] = await Promise.all([
     store.events.top({
-      ...{ orgId, eventsMax, budgetMs: limits.topMsMax, filter: { sinceMs } },
+      orgId,
+      eventsMax,
+      budgetMs: limits.topMsMax,
+      filter: { sinceMs },
       groups: [{ by: ['door', 'key', 'observedBy'], max: rowsMax }],
     }),
     store.keys.list({ orgId, kind: 'ingest' }),
@@ -165,8 +177,12 @@ async function openDoors(
     const name = JSON.stringify([door, key])
     const lastAt = isoTime(lastMs)
     const row = doors.get(name) ?? {
-      ...{ door, key, label: key === null ? null : (labels.get(key) ?? null) },
-      ...{ observers: [], events: 0, lastAt },
+      door,
+      key,
+      label: key === null ? null : (labels.get(key) ?? null),
+      observers: [],
+      events: 0,
+      lastAt,
     }
     doors.set(name, row)
     row.events += count

@@ -104,21 +104,20 @@ export async function listenSyslog(services: SyslogServices, rule: SyslogRule): 
   const { clock, log } = services
   const { siteId, org, at } = rule
   const report: SyslogReport = {
-    ...{
-      siteId,
-      org,
-      listen: '',
-      received: 0,
-      dropped: 0,
-      bad: 0,
-      lastAt: null,
-      format: null,
-      problem: null,
-    },
+    siteId,
+    org,
+    listen: '',
+    received: 0,
+    dropped: 0,
+    bad: 0,
+    lastAt: null,
+    format: null,
+    problem: null,
   }
   let waiting: Waiting = new Map()
   let waitingBytes = 0
-  let [isStopping, storing] = [false, Promise.resolve()]
+  let isStopping = false
+  let storing = Promise.resolve()
   const receive = (datagram: Buffer, peer: string): void => {
     const { line, sender } = readMessage(datagram)
     report.lastAt = isoTime(clock.now())

@@ -122,7 +122,12 @@ async function follow(services: LogInputServices, rule: WatchRule, signal: Abort
   while (!signal.aborted) {
     try {
       await followLog({
-        ...{ path, watched, format, sink, signal, now: clock.now },
+        path,
+        watched,
+        format,
+        sink,
+        signal,
+        now: clock.now,
         understood: (file, guess) => {
           const { format, fits, lines } = guess
           log.info('access_log_understood', { file, site, format: format.name, fits, lines })

@@ -78,8 +78,16 @@ const proofFormat = 'sightglass-audit-proof-1'
 const lineBytesMax = 8 * 1024 * 1024
 const headFields = ['orgId', 'count', 'hash', 'at', 'key', 'signature']
 const entryFields = [
-  ...['id', 'orgId', 'actor', 'action', 'target', 'metadata', 'occurredAt'],
-  ...['position', 'prevHash', 'hash'],
+  'id',
+  'orgId',
+  'actor',
+  'action',
+  'target',
+  'metadata',
+  'occurredAt',
+  'position',
+  'prevHash',
+  'hash',
 ]
 
 class InvalidProof extends Error {

@@ -266,8 +266,12 @@ describe('demo', () => {
     const pushedNow = async (orgId: string) => {
       const of = { orgId, siteId: 'demo-shop' }
       const { tools } = await store.registry.tools({
-        ...{ orgId, siteIds: ['demo-shop'], withRemoved: true, after: null },
-        ...{ limit: 1_000, bytesMax: 10_000_000 },
+        orgId,
+        siteIds: ['demo-shop'],
+        withRemoved: true,
+        after: null,
+        limit: 1_000,
+        bytesMax: 10_000_000,
       })
       const memory = await store.registry.memory({ ...of, version: null })
       const versions = await store.registry.memoryVersions({ ...of, limit: 10 })

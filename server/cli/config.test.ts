@@ -178,7 +178,8 @@ describe('sources', () => {
   })
 
   test('a key ring comes from a file, the environment or a credential, and never shows in a message', () => {
-    const [key, path] = ['ab'.repeat(32), join(folder, 'keys')]
+    const key = 'ab'.repeat(32)
+    const path = join(folder, 'keys')
     writeFileSync(path, `${key}\n`)
     const idsOf = (args: string[], environment: Environment = {}) =>
       serving(args, environment).keyRing?.encryption.map((each) => each.toString('hex')) ?? null
@@ -380,15 +381,20 @@ function sample(name: string): string {
     'memory-limit': '1GiB',
     'key-ring': '00'.repeat(32),
     database: 'postgres://a.example/sightglass',
-    ...{ kind: 'ingest', partition: 'day', include: 'record' },
+    kind: 'ingest',
+    partition: 'day',
+    include: 'record',
     role: 'viewer',
     url: 'http://a.example',
     'oidc-issuer': 'https://a.example',
     hidden: 'yes',
     restricted: 'yes',
-    ...{ watch: 'shop=/var/log/nginx/access.log', robots: 'shop=/var/www/robots.txt' },
+    watch: 'shop=/var/log/nginx/access.log',
+    robots: 'shop=/var/www/robots.txt',
     'listen-syslog': 'shop=udp:127.0.0.1:5514',
-    ...{ report: 'week=/srv/reports', 'smtp-url': 'smtp://a.example', 'smtp-from': 'a@b.example' },
+    report: 'week=/srv/reports',
+    'smtp-url': 'smtp://a.example',
+    'smtp-from': 'a@b.example',
     to: 'http://a.example',
   }
   return samples[name] ?? (table.get(name)!.default || 'x')

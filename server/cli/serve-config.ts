@@ -116,7 +116,8 @@ function firstOwner({ 'admin-email': email, 'admin-password': password }: ServeV
 type Pair = 'oidc-issuer' | 'oidc-client-id' | 'tls-cert' | 'tls-key'
 
 function bothOrNone(values: ServeValues, first: Pair, second: Pair): [string, string] | null {
-  const [one, other] = [values[first], values[second]]
+  const one = values[first]
+  const other = values[second]
   if (one !== null && other !== null) return [one, other]
   if (one === null && other === null) return null
   throw new UsageError(`--${first} and --${second} must be set together`)

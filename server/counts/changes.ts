@@ -117,10 +117,14 @@ export async function changesSince(
   })
   const shown = isCompared ? changeKinds.flatMap((kind) => found[kind].slice(0, perKindMax)) : []
   return {
-    ...{ since: isoTime(sinceMs), until: isoTime(untilMs), comparedSince: isoTime(comparedMs), edges },
+    since: isoTime(sinceMs),
+    until: isoTime(untilMs),
+    comparedSince: isoTime(comparedMs),
+    edges,
     changes: await withSteps(events, { orgId, sinceMs, edges }, shown),
     more: isCompared ? Object.fromEntries(more) : {},
-    ...{ compared: isCompared, complete: impostors.complete },
+    compared: isCompared,
+    complete: impostors.complete,
   }
 }
 
@@ -263,10 +267,8 @@ function filterOf(agents: string[]): EventFilter {
     all.length > namesMax || all.includes('other')
       ? null
       : [...new Set(all.map((one) => (typeof one === 'object' ? one.name : '')))]
-  const [vendors, agentNames] = [
-    textsOf(names.map(({ vendor }) => vendor)),
-    textsOf(names.map(({ name }) => name)),
-  ]
+  const vendors = textsOf(names.map(({ vendor }) => vendor))
+  const agentNames = textsOf(names.map(({ name }) => name))
   return { ...(vendors && { vendors }), ...(agentNames && { names: agentNames }) }
 }
 
@@ -307,8 +309,14 @@ function createTally(sinceMs: number, edges: number[]): (rows: Row[]) => ByValue
 const none: Counts = { count: 0, before: 0, steps: [] }
 
 const change = (kind: ChangeKind, name: string, counts: Counts, more: Partial<Change> = {}): Change => ({
-  ...{ kind, name, claims: null, of: null, unit: null },
-  ...{ count: counts.count, before: counts.before, steps: counts.steps },
+  kind,
+  name,
+  claims: null,
+  of: null,
+  unit: null,
+  count: counts.count,
+  before: counts.before,
+  steps: counts.steps,
   ...more,
 })
 
@@ -340,7 +348,8 @@ function inUnits(changes: Change[], counts: { requests: ByValue; visits: ByValue
 /** Known values whose first events with this outcome are new. */
 function begun(kind: ChangeKind, values: ByValue, outcome: string): Change[] {
   const found = [...values].flatMap(([name, outcomes]) => {
-    const [all, those] = [outcomes.get('') ?? none, outcomes.get(outcome) ?? none]
+    const all = outcomes.get('') ?? none
+    const those = outcomes.get(outcome) ?? none
     const isNew = name !== '' && those.count > 0 && those.before === 0
     // The first events of an operator say so themselves; a rule is news when it refuses.
     return isNew && (all.before > 0 || kind === 'refusingRule') ? [change(kind, name, those)] : []
@@ -372,7 +381,8 @@ const errorsMin = 3
 /** Whether the share of `parts` rose: by 5 points, to twice the share before, and more than chance explains. */
 export function hasRisen(now: { part: number; of: number }, before: { part: number; of: number }): boolean {
   if (now.of < ratedMin || before.of < ratedMin) return false
-  const [share, shareBefore] = [now.part / now.of, before.part / before.of]
+  const share = now.part / now.of
+  const shareBefore = before.part / before.of
   if (share - shareBefore < pointsMin || share < timesMin * shareBefore) return false
   const pooled = (now.part + before.part) / (now.of + before.of)
   const error = Math.sqrt(pooled * (1 - pooled) * (1 / now.of + 1 / before.of))
@@ -382,7 +392,8 @@ export function hasRisen(now: { part: number; of: number }, before: { part: numb
 /** Calls or requests that ended with an error more often than before. */
 function failing(kind: ChangeKind, values: ByValue): Change[] {
   const found = [...values].flatMap(([name, outcomes]) => {
-    const [all, errors] = [outcomes.get('') ?? none, outcomes.get('error') ?? none]
+    const all = outcomes.get('') ?? none
+    const errors = outcomes.get('error') ?? none
     const risen = hasRisen({ part: errors.count, of: all.count }, { part: errors.before, of: all.before })
     const of = { count: all.count, before: all.before }
     return name !== '' && risen ? [change(kind, name, errors, { of })] : []

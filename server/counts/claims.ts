@@ -28,7 +28,10 @@ export async function detectClaims(scope: CountScope): Promise<DetectClaims> {
   if (filter === null) return nothing
   const types = ['agent.requested']
   const { breakdowns, complete } = await store.events.filteredCounts({
-    ...{ orgId, filter, edges: [period.sinceMs, period.untilMs], budgetMs: limits.filteredCountMsMax },
+    orgId,
+    filter,
+    edges: [period.sinceMs, period.untilMs],
+    budgetMs: limits.filteredCountMsMax,
     ...(period.filter && { also: period.filter.also }),
     breakdowns: [
       { by: 'agent', and: 'vouched', types },
@@ -76,7 +79,12 @@ function agentsOf(byVerdict: Rows, byRobots: Rows): AgentRequests[] {
     const { vendor, name } = JSON.parse(value ?? others) as AgentNames
     const key = JSON.stringify([vendor, name])
     const agent = agents.get(key) ?? {
-      ...{ vendor, name, verified: 0, claimed: 0, contradicted: 0, disallowed: 0 },
+      vendor,
+      name,
+      verified: 0,
+      claimed: 0,
+      contradicted: 0,
+      disallowed: 0,
       ...noRequests(),
     }
     agents.set(key, agent)
@@ -119,12 +127,16 @@ async function impostors(
   const found = agents.filter(({ contradicted }) => contradicted > 0)
   if (found.length === 0) return []
   const { groups } = await store.events.top({
-    ...{ orgId, eventsMax: readMax, budgetMs: limits.topMsMax },
+    orgId,
+    eventsMax: readMax,
+    budgetMs: limits.topMsMax,
     ...(period.filter && { also: period.filter.also }),
     filter: {
       ...filter,
-      ...{ verdicts: ['contradicted'], judges: filter.judges ?? [...vouchedJudges] },
-      ...{ sinceMs: period.sinceMs, untilMs: period.untilMs },
+      verdicts: ['contradicted'],
+      judges: filter.judges ?? [...vouchedJudges],
+      sinceMs: period.sinceMs,
+      untilMs: period.untilMs,
     },
     groups: [
       { by: ['vendor', 'name'], max: readMax },
@@ -142,7 +154,9 @@ async function impostors(
       const last = newest!.get(key)?.[0]
       const proof = evidence!.get(key)?.toSorted((a, b) => b.lastMs - a.lastMs)[0]
       return {
-        ...{ vendor: vendor!, name: name!, requests: contradicted },
+        vendor: vendor!,
+        name: name!,
+        requests: contradicted,
         lastAt: last === undefined ? null : isoTime(last.lastMs),
         pages: (pages!.get(key) ?? [])
           .flatMap(({ values: [, , page], count }) => (page == null ? [] : [{ name: page, count }]))
@@ -193,7 +207,9 @@ export async function detectResponses(scope: CountScope): Promise<DetectResponse
   const filter = requestFilter(scope)
   if (filter === null) return { agents: [], looked: 0, complete: true }
   const { groups, events, complete } = await store.events.top({
-    ...{ orgId, eventsMax: responsesMax, budgetMs: limits.topMsMax },
+    orgId,
+    eventsMax: responsesMax,
+    budgetMs: limits.topMsMax,
     ...(period.filter && { also: period.filter.also }),
     filter: { ...filter, sinceMs: period.sinceMs, untilMs: period.untilMs },
     groups: [{ by: ['vendor', 'name', 'status'], max: responsesMax, sum: 'bytes' }],

@@ -15,7 +15,8 @@ const namesMax = 20
 function filterOf({ sinceMs, untilMs, siteIds, filter: chosen }: CountScope['period'], only: EventFilter) {
   const both: EventFilter = { ...chosen?.filter, ...only }
   for (const list of ['types', 'outcomes', 'vendors'] as const) {
-    const [mine, theirs] = [only[list], chosen?.filter[list]]
+    const mine = only[list]
+    const theirs = chosen?.filter[list]
     if (!mine || !theirs) continue
     const shared = mine.filter((value) => theirs.includes(value))
     both[list] = shared.length > 0 ? shared : [noValue]
@@ -36,7 +37,11 @@ function newest(
 ) {
   const also = period.filter?.also ?? []
   return store.events.top({
-    ...{ orgId, also, eventsMax, groups, budgetMs: limits.topMsMax },
+    orgId,
+    also,
+    eventsMax,
+    groups,
+    budgetMs: limits.topMsMax,
     filter: filterOf(period, filter),
   })
 }
@@ -46,7 +51,11 @@ const timeOf = (ms: number | null): string | null => (ms === null ? null : isoTi
 function vendorsOf({ store, orgId, period }: CountScope, types?: string[]) {
   const { sinceMs, untilMs, siteIds } = period
   return store.events.breakdown({
-    ...{ orgId, sinceMs, untilMs, by: 'vendor', stepMs: null },
+    orgId,
+    sinceMs,
+    untilMs,
+    by: 'vendor',
+    stepMs: null,
     ...(siteIds && { siteIds }),
     ...(types && { types }),
   })
@@ -60,7 +69,10 @@ async function filteredVendors(
 ) {
   const { sinceMs, untilMs, siteIds } = period
   const { breakdowns } = await store.events.filteredCounts({
-    ...{ orgId, also, edges: [sinceMs, untilMs], budgetMs: limits.filteredCountMsMax },
+    orgId,
+    also,
+    edges: [sinceMs, untilMs],
+    budgetMs: limits.filteredCountMsMax,
     filter: { ...filter, ...(siteIds && { siteIds }) },
     breakdowns: [{ by: 'vendor', ...(types && { types }) }],
   })
@@ -121,8 +133,12 @@ export async function vendorDetail(scope: CountScope, vendor: string): Promise<V
     looked: top.events,
     complete: top.complete,
     sessions: sessions!.distinct,
-    ...{ classes: classes!, trusts: trusts!, pages: pages!, tools: tools! },
-    ...{ userAgents: userAgents!, subjects: subjects! },
+    classes: classes!,
+    trusts: trusts!,
+    pages: pages!,
+    tools: tools!,
+    userAgents: userAgents!,
+    subjects: subjects!,
   }
 }
 
@@ -169,7 +185,9 @@ export async function identityDetail(scope: CountScope): Promise<IdentityDetail>
   const { events: looked, complete } = successes ?? all
   const isWhole = complete && (successes === null || successes.groups[0]!.distinct <= fileSubjectsMax)
   return {
-    ...{ looked, complete: isWhole, failures: mostFrequent(failures) },
+    looked,
+    complete: isWhole,
+    failures: mostFrequent(failures),
     subjects: isFile ? subjects : subjects.slice(0, subjectsShownMax),
   }
 }

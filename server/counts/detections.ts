@@ -28,7 +28,10 @@ async function filteredAgents(
   { filter, also }: CountFilter,
 ): Promise<Found> {
   const { breakdowns } = await events.filteredCounts({
-    ...{ orgId, also, edges: edgesFor(period), budgetMs: limits.filteredCountMsMax },
+    orgId,
+    also,
+    edges: edgesFor(period),
+    budgetMs: limits.filteredCountMsMax,
     filter: { ...filter, ...(period.siteIds && { siteIds: period.siteIds }) },
     breakdowns: [
       { by: 'agent', types: ['agent.detected'] },
@@ -89,7 +92,10 @@ async function filteredPairs(
   { filter, also }: CountFilter,
 ): Promise<ClassVendor['rows']> {
   const { breakdowns } = await events.filteredCounts({
-    ...{ orgId, also, edges: [sinceMs, untilMs], budgetMs: limits.filteredCountMsMax },
+    orgId,
+    also,
+    edges: [sinceMs, untilMs],
+    budgetMs: limits.filteredCountMsMax,
     filter: { ...filter, ...(siteIds && { siteIds }) },
     breakdowns: [{ by: 'class', and: 'vendor', types: ['agent.detected'] }],
   })
@@ -129,7 +135,11 @@ export function largestVendors(
 export async function detectTrust({ store, orgId, period }: CountScope): Promise<DetectTrust> {
   const { sinceMs, untilMs, siteIds, filter } = period
   const found = await store.events.trustReached({
-    ...{ orgId, sinceMs, untilMs, types: ['agent.detected'], deadlineMs: limits.trustReachedMs },
+    orgId,
+    sinceMs,
+    untilMs,
+    types: ['agent.detected'],
+    deadlineMs: limits.trustReachedMs,
     ...(siteIds && { siteIds }),
     ...(filter && { filter: filter.filter, also: filter.also }),
   })

@@ -5,7 +5,11 @@ import { foldPages } from './page-patterns.ts'
 import type { PageRequests } from './shapes.ts'
 
 const row = (page: string | null, requests = 1): PageRequests => ({
-  ...{ page, requests, refused: 0, failed: 0, pages: 1 },
+  page,
+  requests,
+  refused: 0,
+  failed: 0,
+  pages: 1,
 })
 const folded = (...pages: (string | null)[]) =>
   foldPages(pages.map((page) => row(page))).map(({ page, pages: count }) => [page, count])
@@ -31,7 +35,7 @@ test('numbers and ids become one pattern, and a folder of five pages another', (
 test('most frequent first; pages beyond the limit come last', () => {
   expect(
     foldPages([row(null, 90), row('/b', 5), row('/a', 5), row('/c', 7)]).map(({ page }) => page),
-  ).toEqual([...['/c', '/a', '/b'], null])
+  ).toEqual(['/c', '/a', '/b', null])
 })
 
 test('law: sums stay, and every page is in a row that matches it', () => {
@@ -54,7 +58,8 @@ test('law: sums stay, and every page is in a row that matches it', () => {
       expect(found.reduce((sum, { pages }) => sum + pages, 0)).toBe(given.length)
       for (const { page: of } of given) {
         const matches = found.some(({ page: pattern }) => {
-          const [mine, theirs] = [of.split('/'), pattern!.split('/')]
+          const mine = of.split('/')
+          const theirs = pattern!.split('/')
           return mine.length === theirs.length && theirs.every((one, at) => one === '*' || one === mine[at])
         })
         // A page with a slash at its end is in its folder, too.

@@ -193,7 +193,10 @@ export async function filteredCounts(
   queries: FieldBreakdownQuery[],
 ): Promise<Filtered> {
   const found = await events.filteredCounts({
-    ...{ orgId, also, edges: edgesFor(period), budgetMs: limits.filteredCountMsMax },
+    orgId,
+    also,
+    edges: edgesFor(period),
+    budgetMs: limits.filteredCountMsMax,
     filter: { ...filter, ...(period.siteIds && { siteIds: period.siteIds }) },
     breakdowns: queries.map(({ by, types }) => ({ by, ...(types && { types }) })),
   })
@@ -209,8 +212,12 @@ function breakdownOf(
   query: FieldBreakdownQuery,
 ): BreakdownView {
   const of = rows.map(({ value, outcome, startMs, count }) => ({
-    ...{ value, outcome, startMs, count },
-    ...{ firstMs: startMs, lastMs: startMs },
+    value,
+    outcome,
+    startMs,
+    count,
+    firstMs: startMs,
+    lastMs: startMs,
   }))
   const now = of.filter(({ startMs }) => startMs >= period.sinceMs)
   const before = of.filter(({ startMs }) => startMs < period.before.untilMs && startMs < period.sinceMs)

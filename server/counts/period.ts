@@ -123,7 +123,13 @@ function runningPeriod(range: string, zone: string, nowMs: number, firstMs: numb
   const { edges, onTheHour } = edgesOf(sinceMs, untilMs, step, zone)
   const before = { sinceMs: sinceMs - days * dayMs, untilMs: sinceMs }
   return {
-    ...{ range: range as RangeName, zone, sinceMs, untilMs, step, nowMs, onTheHour },
+    range: range as RangeName,
+    zone,
+    sinceMs,
+    untilMs,
+    step,
+    nowMs,
+    onTheHour,
     // The first step is cut, so that the range begins at the same instant on every page and in every zone.
     edges: [sinceMs, ...edges.filter((edge) => edge > sinceMs)],
     before: isKept(before, nowMs) ? before : { sinceMs, untilMs: sinceMs },
@@ -258,7 +264,8 @@ export function readCountFilter(query: Query): CountFilter | null {
 
 function addFilter({ named, filter, also }: CountFilter, text: string): void {
   const colon = text.indexOf(':')
-  const [name, value] = [text.slice(0, Math.max(0, colon)), text.slice(colon + 1)]
+  const name = text.slice(0, Math.max(0, colon))
+  const value = text.slice(colon + 1)
   const dimension = Object.hasOwn(dimensions, name) ? dimensions[name] : undefined
   if (dimension === undefined)
     throw invalidQuery(

@@ -113,7 +113,10 @@ export function dashboardCountRoutes({ store, signIns, clock }: DashboardCountRo
 }
 
 const visitView = ({ sinceMs, atMs, hidden, shown }: OverviewVisit) => ({
-  ...{ since: isoTime(sinceMs), at: isoTime(atMs), hidden, shown },
+  since: isoTime(sinceMs),
+  at: isoTime(atMs),
+  hidden,
+  shown,
 })
 
 export type OverviewVisitView = ReturnType<typeof visitView>

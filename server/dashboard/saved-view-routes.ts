@@ -69,7 +69,11 @@ interface Services {
 }
 
 const viewOf = ({ id, name, search, createdBy, createdAtMs }: SavedView) => ({
-  ...{ id, name, search, createdBy, createdAt: isoTime(createdAtMs) },
+  id,
+  name,
+  search,
+  createdBy,
+  createdAt: isoTime(createdAtMs),
 })
 
 async function createView(
@@ -78,8 +82,12 @@ async function createView(
   fields: { name: string; search: string },
 ): Promise<SavedView> {
   const view: SavedView = {
-    ...{ id: newId('view'), orgId: who.orgId, name: nameOf(fields.name), search: searchOf(fields.search) },
-    ...{ createdBy: accountId, createdAtMs: clock.now() },
+    id: newId('view'),
+    orgId: who.orgId,
+    name: nameOf(fields.name),
+    search: searchOf(fields.search),
+    createdBy: accountId,
+    createdAtMs: clock.now(),
   }
   const metadata = { name: view.name, search: view.search }
   const audit = auditEntry(who, { action: 'view.created', target: view.id, metadata }, clock.now())

@@ -16,8 +16,12 @@ export async function pushDemo(
 ): Promise<void> {
   const site = { orgId, siteId: demoSiteId }
   const { tools } = await registry.tools({
-    ...{ orgId, siteIds: [demoSiteId], withRemoved: true, after: null },
-    ...{ limit: 1, bytesMax: limits.registryPageBytesMax },
+    orgId,
+    siteIds: [demoSiteId],
+    withRemoved: true,
+    after: null,
+    limit: 1,
+    bytesMax: limits.registryPageBytesMax,
   })
   if (tools.length === 0) {
     for (const { atMs, pushed } of demoRegistry(nowMs)) {
@@ -82,8 +86,14 @@ function descriptor(tool: (typeof registry.tools)[number], index: number): DemoD
   const { name, description, inputSchema, annotations } = tool
   const page = demoTools[index]!.page
   return {
-    ...{ name, title: annotations.title, description, group: page.slice(1), page },
-    ...{ inputSchema, annotations, demo: true as const },
+    name,
+    title: annotations.title,
+    description,
+    group: page.slice(1),
+    page,
+    inputSchema,
+    annotations,
+    demo: true as const,
   }
 }
 

@@ -201,7 +201,8 @@ describe('plausible', () => {
       if (evidence === undefined) continue
       const { operator, products, published, networks } = lists.get(evidence.list)!
       expect([operator, Object.keys(products), published]).toEqual([
-        ...[vendor, expect.arrayContaining([name!])],
+        vendor,
+        expect.arrayContaining([name!]),
         evidence.listDate,
       ])
       if (evidence.networks !== undefined) expect(evidence.networks).toBe(networks.length)

@@ -86,7 +86,9 @@ const assistants = [
 export function referral(random: Random): Step {
   const { vendor, name, referrerHost } = random.weighted(assistants)
   return {
-    ...{ type: 'agent.referred', outcome: 'success', afterMs: 0 },
+    type: 'agent.referred',
+    outcome: 'success',
+    afterMs: 0,
     agent: { vendor, name, purpose: 'assistant' },
     metadata: { demo: true, page: random.pick(shopPages), status: 200, referrerHost },
   }

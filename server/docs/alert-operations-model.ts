@@ -85,8 +85,16 @@ const backtestModel = t.Object({
   ),
 })
 const backtestExample = {
-  ...{ since: exampleTime, until: exampleTime, complete: true, hourly: true, stepMinutes: 60, fired: 1 },
-  ...{ noisy: false, threshold: 1_000, group: '', groups: [{ group: '', fired: 1 }] },
+  since: exampleTime,
+  until: exampleTime,
+  complete: true,
+  hourly: true,
+  stepMinutes: 60,
+  fired: 1,
+  noisy: false,
+  threshold: 1_000,
+  group: '',
+  groups: [{ group: '', fired: 1 }],
   points: [{ at: exampleTime, value: 1_200, holds: true }],
   incidents: [{ group: '', from: exampleTime, to: null, value: 1_200, expected: null, noData: false }],
 }
@@ -125,7 +133,7 @@ const incidentModel = t.Object({
   id: t.String(),
   ruleId: t.String(),
   subject: t.String(),
-  status: t.Union([...['open', 'acknowledged', 'pending', 'resolved']].map((one) => t.Literal(one))),
+  status: t.Union(['open', 'acknowledged', 'pending', 'resolved'].map((one) => t.Literal(one))),
   severity: t.Union([t.Literal('critical'), t.Literal('warning'), t.Literal('info')]),
   message: t.String({ description: 'One readable sentence.' }),
   link: t.String({ description: 'The dashboard page of the incident, with range and filter.' }),

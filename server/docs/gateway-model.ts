@@ -115,7 +115,9 @@ function fieldFilter({ name, charsMax, about, example }: FilterableField): Param
 const fieldFilters = Object.fromEntries(filterableFields.map((field) => [field.name, fieldFilter(field)]))
 
 export const traceFilters: { [name: string]: Parameter } = {
-  ...{ since, until, ...fieldFilters },
+  since,
+  until,
+  ...fieldFilters,
   agentClass: { ...fieldFilters['class']!, description: 'Alias of class.' },
   network: {
     schema: t.String({ maxLength: limits.networkCharsMax, pattern: /^[0-9a-f.:]+\/(?:24|48)$/.source }),

@@ -50,7 +50,12 @@ const batch = t.Object(
 )
 
 export const ruleKinds = [
-  ...['new_vendor', 'blocked_share', 'tool_error_rate', 'silence', 'key_leaked', 'measure'],
+  'new_vendor',
+  'blocked_share',
+  'tool_error_rate',
+  'silence',
+  'key_leaked',
+  'measure',
 ] as const
 /** Beside the others, in alerts of rules that compare a measure. */
 const measureData = {
@@ -161,18 +166,35 @@ const blocked = {
 }
 const sentence = 'High blocked share: 72.3 % of 1,200 events in the last hour (threshold 50 %).'
 const measured = {
-  ...{ rule: 'measure', ruleId: 'rul_example', incidentId: 'inc_example', subject: '', severity: 'warning' },
+  rule: 'measure',
+  ruleId: 'rul_example',
+  incidentId: 'inc_example',
+  subject: '',
+  severity: 'warning',
   link: '/logs?type=agent.requested&since=2026-06-23T11%3A00%3A00.000Z',
-  ...{ openedAt: exampleTime, resolvedAt: null, state: 'pending', name: 'Many bots', measure: 'count' },
-  ...{ value: 1_200, events: 1_200, windowMinutes: 60, noData: false },
-  ...{ filter: { type: ['agent.requested'] }, condition: { kind: 'above', value: 1_000 } },
+  openedAt: exampleTime,
+  resolvedAt: null,
+  state: 'pending',
+  name: 'Many bots',
+  measure: 'count',
+  value: 1_200,
+  events: 1_200,
+  windowMinutes: 60,
+  noData: false,
+  filter: { type: ['agent.requested'] },
+  condition: { kind: 'above', value: 1_000 },
 }
 const vendor = {
-  ...{ rule: 'new_vendor', ruleId: 'rul_example', incidentId: 'inc_example', subject: 'Example Agent' },
+  rule: 'new_vendor',
+  ruleId: 'rul_example',
+  incidentId: 'inc_example',
+  subject: 'Example Agent',
   severity: 'info',
   link: '/logs?vendor=Example+Agent&since=2026-06-23T10%3A59%3A12.000Z',
-  ...{ openedAt: exampleTime, resolvedAt: null },
-  ...{ vendor: 'Example Agent', firstSeenAt: '2026-06-23T11:59:12.000Z' },
+  openedAt: exampleTime,
+  resolvedAt: null,
+  vendor: 'Example Agent',
+  firstSeenAt: '2026-06-23T11:59:12.000Z',
 }
 
 const report = t.Object(
@@ -294,12 +316,19 @@ export const webhookMessages: WebhookMessage[] = [
         timestamp: '2026-06-22T00:10:00.000Z',
         text: 'Weekly report of Example: week of 2026-06-15 (UTC). 22,310 requests (19,007 before).',
         data: {
-          ...{ reportId: 'report_4d1c2e0f9ab35678', every: 'week', zone: 'UTC', period: '2026-06-15' },
-          ...{ since: '2026-06-15T00:00:00.000Z', until: '2026-06-22T00:00:00.000Z' },
-          ...{ organization: 'Example', sites: [], events: 48_210 },
+          reportId: 'report_4d1c2e0f9ab35678',
+          every: 'week',
+          zone: 'UTC',
+          period: '2026-06-15',
+          since: '2026-06-15T00:00:00.000Z',
+          until: '2026-06-22T00:00:00.000Z',
+          organization: 'Example',
+          sites: [],
+          events: 48_210,
           totals: [{ name: 'Requests', count: 22_310, before: 19_007 }],
           link: '/analytics?since=2026-06-15T00%3A00%3A00.000Z&until=2026-06-22T00%3A00%3A00.000Z',
-          ...{ fileName: 'sightglass-example-week-2026-06-15-9ab35678.html', bytes: 81_344 },
+          fileName: 'sightglass-example-week-2026-06-15-9ab35678.html',
+          bytes: 81_344,
           sha256: 'cfb7b6e8d9d1e0f3f0b7a9f1b6a1d8c2e3f4a5b6c7d8e9f0a1b2c3d4e5f60718',
           html: '<!doctype html>…',
         },

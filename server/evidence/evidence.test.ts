@@ -81,7 +81,9 @@ test('a signed newer pack is stored, in force at once, audited, and undone', asy
   const reader = evidenceReader(store)
   expect((await reader.current()).origin).toBe('bundled')
   expect(await replace(text)).toMatchObject({
-    ...{ changed: true, signature: 'valid', origin: 'replaced' },
+    changed: true,
+    signature: 'valid',
+    origin: 'replaced',
     changes: [
       { list: 'ccbot', change: 'removed', networksAdded: 0, networksRemoved: 6 },
       { list: 'gptbot', change: 'changed', networksAdded: 2, networksRemoved: 1 },

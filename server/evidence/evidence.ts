@@ -46,7 +46,13 @@ function inForce(
 ): EvidenceInForce {
   let opened: Evidence | null = null
   return {
-    ...{ pack, digest, origin, signedBy: by.signedBy, storedBy: by.storedBy, problem: null, file: by.file },
+    pack,
+    digest,
+    origin,
+    signedBy: by.signedBy,
+    storedBy: by.storedBy,
+    problem: null,
+    file: by.file,
     storedAt: by.storedAtMs === null ? null : isoTime(by.storedAtMs),
     evidence: () => (opened ??= openEvidence(pack)),
   }
@@ -155,7 +161,9 @@ export async function replacePack(
   } as const
   if (digest === before.digest && before.problem === null) return { changed: false, ...answer }
   const state = (one: { digest: string; pack: EvidencePack }) => ({
-    ...{ digest: one.digest, made: one.pack.made, networks: networksIn(one.pack) },
+    digest: one.digest,
+    made: one.pack.made,
+    networks: networksIn(one.pack),
   })
   const metadata = { label: `pack of ${pack.made}`, before: state(before), after: state(file), signedBy }
   const audit = auditEntry(
@@ -202,11 +210,14 @@ function listChanges(before: EvidencePack, after: EvidencePack): ListChange[] {
     new Map(
       [...lists, ...hosts.map((one) => ({ ...one, networks: one.hostNames }))].map((one) => [one.list, one]),
     )
-  const [old, fresh] = [factsIn(before), factsIn(after)]
+  const old = factsIn(before)
+  const fresh = factsIn(after)
   return [...new Set([...old.keys(), ...fresh.keys()])].sort().flatMap((list): ListChange[] => {
-    const [was, is] = [old.get(list), fresh.get(list)]
+    const was = old.get(list)
+    const is = fresh.get(list)
     if (was?.digest === is?.digest) return []
-    const [left, right] = [new Set(was?.networks), new Set(is?.networks)]
+    const left = new Set(was?.networks)
+    const right = new Set(is?.networks)
     return [
       {
         list,

@@ -36,8 +36,15 @@ export function evidenceView(inForce: EvidenceInForce, now: number, maxAgeDays: 
   const ageOf = (seen: string): number => Math.max(0, Math.floor((now - Date.parse(seen)) / dayMs))
   const lists = listsOf(pack).map((one) => ({ ...one, old: ageOf(one.seen) > maxAgeDays }))
   return {
-    ...{ digest, made: pack.made, origin, signed: signedBy !== null, storedBy, storedAt, problem },
-    ...{ networks: networksIn(pack), maxAgeDays },
+    digest,
+    made: pack.made,
+    origin,
+    signed: signedBy !== null,
+    storedBy,
+    storedAt,
+    problem,
+    networks: networksIn(pack),
+    maxAgeDays,
     ageDays: pack.lists.reduce((most, { seen }) => Math.max(most, ageOf(seen)), 0),
     lists,
   }
@@ -49,20 +56,36 @@ function listsOf({ lists, hosts, directories, tokens }: EvidencePack): Omit<List
   const common = ({ operator, seen, source, digest }: Origin) => ({ operator, seen, source, digest })
   return [
     ...lists.map((one) => ({
-      ...{ list: one.list, kind: 'networks' as const, ...common(one), products: names(one.products) },
-      ...{ count: one.networks.length, published: one.published },
+      list: one.list,
+      kind: 'networks' as const,
+      ...common(one),
+      products: names(one.products),
+      count: one.networks.length,
+      published: one.published,
     })),
     ...hosts.map((one) => ({
-      ...{ list: one.list, kind: 'host names' as const, ...common(one), products: names(one.products) },
-      ...{ count: one.hostNames.length, published: null },
+      list: one.list,
+      kind: 'host names' as const,
+      ...common(one),
+      products: names(one.products),
+      count: one.hostNames.length,
+      published: null,
     })),
     ...directories.map((one) => ({
-      ...{ list: one.url, kind: 'keys' as const, ...common(one), products: [] },
-      ...{ count: one.keys.length, published: null },
+      list: one.url,
+      kind: 'keys' as const,
+      ...common(one),
+      products: [],
+      count: one.keys.length,
+      published: null,
     })),
     ...tokens.map((one) => ({
-      ...{ list: `${one.operator} in robots.txt`, kind: 'robots.txt names' as const, ...common(one) },
-      ...{ products: one.tokens, count: one.tokens.length, published: null },
+      list: `${one.operator} in robots.txt`,
+      kind: 'robots.txt names' as const,
+      ...common(one),
+      products: one.tokens,
+      count: one.tokens.length,
+      published: null,
     })),
   ]
 }

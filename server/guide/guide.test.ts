@@ -130,7 +130,8 @@ describe('the page', () => {
       const prefixes = { ingest: 'ik', publishable: 'pk', secret: 'sk' } as const
       for (const [kind, prefix] of Object.entries(prefixes))
         expect([name, kind, kinds.split(' ').includes(kind)]).toEqual([
-          ...[name, kind],
+          name,
+          kind,
           page(name).includes(`agtx_${prefix}_your-key`),
         ])
     }

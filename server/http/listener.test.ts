@@ -15,9 +15,15 @@ const quiet = startLog({
 function listenWith(options: Pick<ListenOptions, 'handle'> & Partial<ListenOptions>): Listener {
   const free = makeShares(1_000_000)
   return listen({
-    ...{ kind: 'main', at: { host: '127.0.0.1', port: 0 }, basePath: '', tls: null, log: quiet },
+    kind: 'main',
+    at: { host: '127.0.0.1', port: 0 },
+    basePath: '',
+    tls: null,
+    log: quiet,
     hostRule: { listenHosts: ['127.0.0.1'], publicUrl: null, allowedHosts: [] },
-    ...{ observe: () => {}, stopping: () => false, isShed: () => false },
+    observe: () => {},
+    stopping: () => false,
+    isShed: () => false,
     sender: (peer) => ({ address: peer ?? '', secure: false }),
     inFlight: { bodies: free, largeBodies: free, responses: free },
     ...options,
@@ -48,7 +54,8 @@ for (const [header, start] of [
         reading.then(read.resolve, (error: unknown) => read.resolve(String(error)))
         return new Response(await reading.catch(() => 'unread'))
       },
-      ...{ requestDeadlineMs: 100, inFlight: { bodies, largeBodies: bodies, responses: bodies } },
+      requestDeadlineMs: 100,
+      inFlight: { bodies, largeBodies: bodies, responses: bodies },
     })
     const head = `POST / HTTP/1.1\r\nhost: localhost\r\n${header}\r\n\r\n`
     const answer = await talk(Number(new URL(listener.url).port), head + start)

@@ -289,7 +289,8 @@ function finish(exchange: Exchange, made: Response): Response {
   options.observe(route, request.method, response.status, durationMs)
   const isFailure = response.status >= 500
   if (isFailure || options.log.isDebug()) {
-    const [method, path] = [request.method, loggedPath(request)]
+    const method = request.method
+    const path = loggedPath(request)
     const { address } = exchange.sender()
     const line = { requestId: id, method, path, status: response.status, durationMs, address }
     if (isFailure) options.log.warn('request', line)

@@ -262,12 +262,27 @@ function fieldsIn(object: string): string[] {
 /** The fields that `checkEvent` reads, and those that other parts of the product write. */
 const known: { readonly [inside: string]: readonly string[] } = {
   '': [
-    ...['id', 'siteId', 'sessionId', 'occurredAt', 'type', 'outcome', 'tool', 'durationMs', 'error'],
-    ...['agent', 'policy', 'metadata'],
+    'id',
+    'siteId',
+    'sessionId',
+    'occurredAt',
+    'type',
+    'outcome',
+    'tool',
+    'durationMs',
+    'error',
+    'agent',
+    'policy',
+    'metadata',
   ],
   agent: [
     ...fieldsIn('agent'),
-    ...['confidence', 'userAgent', 'detectionVersion', 'signals', 'evidence', 'robotsRule'],
+    'confidence',
+    'userAgent',
+    'detectionVersion',
+    'signals',
+    'evidence',
+    'robotsRule',
   ],
   policy: fieldsIn('policy'),
 }
@@ -375,7 +390,8 @@ function isOneSlip(typed: string, field: string): boolean {
   while (start < short.length && short[start] === long[start]) start++
   let end = 0
   while (end < short.length - start && short.at(-1 - end) === long.at(-1 - end)) end++
-  const [left, right] = [short.length - start - end, long.length - start - end]
+  const left = short.length - start - end
+  const right = long.length - start - end
   const isSwap =
     left === 2 && right === 2 && short[start] === long[start + 1] && short[start + 1] === long[start]
   return Math.max(left, right) <= 1 || isSwap

@@ -73,7 +73,8 @@ describe('merging', () => {
     const replaced = mergedConfig('codex', after, local, true)
     expect(replaced).toStartWith(text)
     expect(Bun.TOML.parse(replaced)).toEqual({
-      ...{ model: 'x', tui: { notifications: true } },
+      model: 'x',
+      tui: { notifications: true },
       mcp_servers: { other: { command: 'y' }, sightglass: local },
     })
   })

@@ -18,7 +18,9 @@ import { timelinePointsMax } from './model.ts'
 import { clean } from './untrusted.ts'
 
 const countingOf = ({ orgId, clock }: Asking, { filter }: Question): Counting => ({
-  ...{ orgId, filter, nowMs: clock.now() },
+  orgId,
+  filter,
+  nowMs: clock.now(),
 })
 
 function rowsOf(counts: Iterable<readonly [string, number]>, max: number) {
@@ -169,7 +171,8 @@ async function toolHealth(asking: Asking, args: Args) {
   return {
     ...answerOf(question, {
       count: rows.reduce((sum, [, { calls }]) => sum + calls, 0),
-      ...{ complete: shown.length === rows.length, link: question.link('/tools') },
+      complete: shown.length === rows.length,
+      link: question.link('/tools'),
     }),
     filter,
     tools: rows.length,

@@ -64,8 +64,11 @@ export async function countEvents(
 }
 
 const noCounts = () => ({
-  ...{ total: 0, steps: new Map<number, number>(), outcomes: new Map<string, number>() },
-  ...{ types: new Map<string, number>(), complete: true },
+  total: 0,
+  steps: new Map<number, number>(),
+  outcomes: new Map<string, number>(),
+  types: new Map<string, number>(),
+  complete: true,
 })
 
 function addTo(
@@ -148,7 +151,10 @@ async function memberCounts(
   const { types, outcomes } = counting.filter
   const of = { ...timeOf(counting), ...(types && { types }) }
   const { rows } = await events.breakdown({
-    ...{ orgId: counting.orgId, ...of, by, stepMs: null },
+    orgId: counting.orgId,
+    ...of,
+    by,
+    stepMs: null,
     ...(edges.length > 1 && { edges }),
   })
   if (rows.some(({ value }) => value === null)) return null
@@ -167,8 +173,11 @@ async function eventCounts(
   edges: number[],
 ): Promise<Counts | null> {
   const found = await events.filteredCounts({
-    ...{ orgId: counting.orgId, filter: fieldsOf(counting.filter), edges: [...edges, endOf(counting)] },
-    ...{ breakdowns: [], budgetMs: limits.filteredCountMsMax },
+    orgId: counting.orgId,
+    filter: fieldsOf(counting.filter),
+    edges: [...edges, endOf(counting)],
+    breakdowns: [],
+    budgetMs: limits.filteredCountMsMax,
   })
   if (!found.complete) return null
   const counts = noCounts()
@@ -241,11 +250,11 @@ async function memberGroups(
       .rows
   }
   const found = await events.filteredCounts({
-    ...{ orgId, filter: fieldsOf(filter), edges: [filter.sinceMs, endOf(counting)] },
-    ...{
-      breakdowns: [{ by: filter.judges === undefined ? vouchedOf(by) : by }],
-      budgetMs: limits.filteredCountMsMax,
-    },
+    orgId,
+    filter: fieldsOf(filter),
+    edges: [filter.sinceMs, endOf(counting)],
+    breakdowns: [{ by: filter.judges === undefined ? vouchedOf(by) : by }],
+    budgetMs: limits.filteredCountMsMax,
   })
   return found.complete ? found.breakdowns[0]! : null
 }

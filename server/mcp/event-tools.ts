@@ -65,7 +65,9 @@ function pick(from: Fields, names: string[]): Fields {
 }
 
 const countingOf = ({ orgId, clock }: Asking, { filter }: Question): Counting => ({
-  ...{ orgId, filter, nowMs: clock.now() },
+  orgId,
+  filter,
+  nowMs: clock.now(),
 })
 
 /** The matches that a walk gives. Counts of hours include expired events, so they serve only where none has expired. */
@@ -88,12 +90,10 @@ async function findEvents(asking: Asking, args: Args) {
   const question = readQuestion(asking, cursor?.filters.asked ?? filters)
   const [page, counts] = await Promise.all([
     store.events.page({
-      ...{
-        orgId,
-        filter: question.filter,
-        limit: numberArg(args, 'limit', 10),
-        bytesMax: limits.mcpListBytesMax,
-      },
+      orgId,
+      filter: question.filter,
+      limit: numberArg(args, 'limit', 10),
+      bytesMax: limits.mcpListBytesMax,
       before: cursor?.position ?? null,
       ceilingSeq: cursor?.position.ceilingSeq ?? null,
     }),
@@ -105,7 +105,8 @@ async function findEvents(asking: Asking, args: Args) {
   const nextCursor = next && encodeCursor(cursorCipher, 'mcp-events', orgId, walked, { ...next, ceilingSeq })
   return {
     ...answerOf(question, {
-      ...{ count: total, complete: next === null && complete },
+      count: total,
+      complete: next === null && complete,
       link: question.link('/logs'),
     }),
     events: page.events.map(({ json, occurredAtMs }) => briefEvent(JSON.parse(json) as Fields, occurredAtMs)),
@@ -148,7 +149,8 @@ async function getEvent(asking: Asking, args: Args) {
   return {
     filter: { id: clean(id) },
     range: { since: isoTime(found.occurredAtMs), until: isoTime(found.occurredAtMs + 1) },
-    ...{ count: 1, complete: !isCut },
+    count: 1,
+    complete: !isCut,
     link: eventLink(asking, own),
     receivedAt: isoTime(found.receivedAtMs),
     untrusted: value,
@@ -179,7 +181,8 @@ async function explainRefusal(asking: Asking, args: Args) {
   const rule = fieldsIn(event['policy'])['ruleId']
   return {
     ...answerOf(question, {
-      ...{ count: counts?.total ?? null, complete: counts?.complete === true },
+      count: counts?.total ?? null,
+      complete: counts?.complete === true,
       // Without an id the link has no text of the event.
       link: given === undefined ? question.link('/logs') : whyLink(asking, id),
     }),
@@ -202,8 +205,12 @@ async function explainRefusal(asking: Asking, args: Args) {
 async function refusalsBy({ store, orgId }: Asking, { filter }: Question, rule: string, atMs: number) {
   const { sinceMs: _since, untilMs: _until, text: _text, ...fields } = filter
   const { rows, complete } = await store.events.filteredCounts({
-    ...{ orgId, filter: fields, also: [{ by: 'ruleId', values: [rule] }], breakdowns: [] },
-    ...{ edges: [atMs - 24 * hourMs, atMs + 1], budgetMs: 1_000 },
+    orgId,
+    filter: fields,
+    also: [{ by: 'ruleId', values: [rule] }],
+    breakdowns: [],
+    edges: [atMs - 24 * hourMs, atMs + 1],
+    budgetMs: 1_000,
   })
   return complete ? rows.reduce((sum, { count }) => sum + count, 0) : null
 }

@@ -52,7 +52,9 @@ async function findSessions(asking: Asking, args: Args) {
   const question = readQuestion(asking, cursor?.filters.asked ?? filters)
   const [page, counts] = await Promise.all([
     store.sessions.page({
-      ...{ orgId, filter: question.filter, limit: numberArg(args, 'limit', 6) },
+      orgId,
+      filter: question.filter,
+      limit: numberArg(args, 'limit', 6),
       before: cursor?.position ?? null,
       ceilingSeq: cursor?.position.ceilingSeq ?? null,
       eventsMax: limits.sessionEventsMax,
@@ -65,7 +67,8 @@ async function findSessions(asking: Asking, args: Args) {
   const walked = { asked: cursor?.filters.asked ?? fixedTimes(filters, question), total, complete }
   return {
     ...answerOf(question, {
-      ...{ count: total, complete: next === null && complete },
+      count: total,
+      complete: next === null && complete,
       link: question.link('/sessions'),
     }),
     sessions: page.sessions.map(sessionView),
@@ -79,7 +82,10 @@ async function sessionStory(asking: Asking, args: Args) {
   const cursor = walkOf(asking, 'mcp-story', args)
   const read = (sessionId: string) =>
     store.sessions.story({
-      ...{ orgId, sessionId, limit: numberArg(args, 'limit', 12), bytesMax: limits.mcpListBytesMax },
+      orgId,
+      sessionId,
+      limit: numberArg(args, 'limit', 12),
+      bytesMax: limits.mcpListBytesMax,
       after: cursor?.position ?? null,
       ceilingSeq: cursor?.position.ceilingSeq ?? null,
       eventsMax: limits.sessionEventsMax,
@@ -93,7 +99,8 @@ async function sessionStory(asking: Asking, args: Args) {
   return {
     filter: { sessionId: clean(session.id) },
     range: { since: isoTime(session.firstSeenAtMs), until: isoTime(session.lastSeenAtMs + 1) },
-    ...{ count: session.events, complete: next === null && !session.isCut },
+    count: session.events,
+    complete: next === null && !session.isCut,
     link: `${baseUrl}/sessions?${new URLSearchParams({ session: session.id })}`,
     session: sessionView(session),
     events: events.map(({ json, occurredAtMs }) => storyEvent(json, occurredAtMs)),
@@ -133,7 +140,9 @@ async function changes(asking: Asking, args: Args) {
       complete: newest.length === shown.length && audit?.isWhole !== false,
       link: `${asking.baseUrl}/settings/audit`,
     }),
-    ...{ tools: tools.length, memory: memories.length, audit: audit === null ? null : audit.entries.length },
+    tools: tools.length,
+    memory: memories.length,
+    audit: audit === null ? null : audit.entries.length,
     changes: shown,
   }
 }
@@ -154,8 +163,12 @@ async function changedTools({ store, orgId }: Asking, question: Question): Promi
   let after: Pick<StoredTool, 'siteId' | 'name'> | null = null
   do {
     const page: { tools: StoredTool[]; hasMore: boolean } = await store.registry.tools({
-      ...{ orgId, siteIds: question.filter.siteIds ?? [], withRemoved: true, after },
-      ...{ limit: limits.registryPageMax, bytesMax: limits.registryPageBytesMax },
+      orgId,
+      siteIds: question.filter.siteIds ?? [],
+      withRemoved: true,
+      after,
+      limit: limits.registryPageMax,
+      bytesMax: limits.registryPageBytesMax,
     })
     for (const { siteId, name, changedAtMs, removedAtMs } of page.tools) {
       const atMs = Math.max(changedAtMs, removedAtMs ?? 0)
@@ -193,8 +206,11 @@ async function changedMemories({ store, orgId }: Asking, question: Question): Pr
   let after: string | null = null
   do {
     const page: { memories: StoredMemory[]; hasMore: boolean } = await store.registry.memories({
-      ...{ orgId, siteIds: question.filter.siteIds ?? [], after },
-      ...{ limit: limits.registryPageMax, bytesMax: limits.registryPageBytesMax },
+      orgId,
+      siteIds: question.filter.siteIds ?? [],
+      after,
+      limit: limits.registryPageMax,
+      bytesMax: limits.registryPageBytesMax,
     })
     for (const { siteId, atMs, version, score } of page.memories) {
       const untrusted = { siteId: clean(siteId, 200), version: String(version), score: String(score) }

@@ -46,7 +46,8 @@ test('lines that are no JSON, too long, or fail', async () => {
 })
 
 test('at most 16 are passed on at a time, and a slow one holds up no other', async () => {
-  let [running, most] = [0, 0]
+  let running = 0
+  let most = 0
   const slow: Exchange = async (message) => {
     most = Math.max(most, ++running)
     const { id } = message as { id: number }

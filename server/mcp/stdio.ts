@@ -86,7 +86,8 @@ const timeoutMs = 60_000
 export function httpExchange(url: string, key: string): Exchange {
   let negotiated: string | null = null // by `initialize`, for the requests after it
   return async (message) => {
-    const [method, params] = [fieldOf(message, 'method'), fieldOf(message, 'params')]
+    const method = fieldOf(message, 'method')
+    const params = fieldOf(message, 'params')
     const said = fieldOf(fieldOf(params, '_meta'), 'io.modelcontextprotocol/protocolVersion')
     const version = typeof said === 'string' ? said : method === 'initialize' ? null : negotiated
     const name = fieldOf(params, 'name')

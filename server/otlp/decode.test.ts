@@ -25,7 +25,10 @@ describe('values', () => {
     ]
     span['attributes'] = values.map((value, n) => ({ key: `a${n}`, value }))
     expect([...one(request).attributes.values.values()]).toEqual([
-      ...['NaN', '-Infinity', '-9223372036854775808', 'a\ufffdb'],
+      'NaN',
+      '-Infinity',
+      '-9223372036854775808',
+      'a\ufffdb',
     ])
     // A text that its sender cut inside a character.
     const bytes = encoded('Traces', tracesRequest([{ name: 'half é' }]))
@@ -121,7 +124,14 @@ describe('malformed requests', () => {
   })
 
   test.each([
-    ...['', '[]', 'null', '{', '{"resourceSpans":{}}', '{} {}', '{"a":1,}', '{a:1}'],
+    '',
+    '[]',
+    'null',
+    '{',
+    '{"resourceSpans":{}}',
+    '{} {}',
+    '{"a":1,}',
+    '{a:1}',
     '{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"a",}]}]}]}',
     '{"resourceSpans":[{"scopeSpans":[{"spans":[]}] "x"}]}',
   ])('%s', (text) => {

@@ -77,7 +77,10 @@ describe('conventions', () => {
     const id = '0af7651916cd43dd8448eb211c80319c:b7ad6b71692033'
     expect([blocked!['id'], redacted!['id'], asked!['id']]).toEqual([`${id}06:1`, `${id}07`, `${id}08:1`])
     expect(blocked!['policy']).toEqual({
-      ...{ decision: 'deny', ruleId: 'ATR-2026-00081', reason: 'high', action: 'block' },
+      decision: 'deny',
+      ruleId: 'ATR-2026-00081',
+      reason: 'high',
+      action: 'block',
     })
     expect(redacted!['policy']).toEqual({ ruleId: 'topics', action: 'redact' })
     expect(asked).toMatchObject({ occurredAt: '2026-11-23T08:00:00.009Z', policy: { decision: 'review' } })
@@ -186,7 +189,12 @@ describe('one span', () => {
       (eventOf({ attributes: { 'gen_ai.provider.name': provider } })['agent'] as Json)['vendor']
     const sent = ['openai', 'openai.responses', 'aws.bedrock', 'Gemini', 'own.provider', 'constructor']
     expect(sent.map(vendorOf)).toEqual([
-      ...['OpenAI', 'OpenAI', 'Amazon', 'Google', 'own.provider', 'constructor'],
+      'OpenAI',
+      'OpenAI',
+      'Amazon',
+      'Google',
+      'own.provider',
+      'constructor',
     ])
     const known = new Set(operators.map(({ vendor }) => vendor))
     expect([...vendors.values()].filter((vendor) => !known.has(vendor))).toEqual([])
@@ -218,7 +226,8 @@ describe('one log record', () => {
     const [event] = eventsOf(record(name, { tool_name: 'Write', decision, source: 'user_reject' }))
     expect(event!['policy']).toEqual({
       ...(expected === undefined ? {} : { decision: expected }),
-      ...{ ruleId: 'user_reject', action: decision },
+      ruleId: 'user_reject',
+      action: decision,
     })
     const outcome = { deny: 'blocked', allow: 'success' }[expected ?? ''] ?? 'unknown'
     expect([event!['outcome'], event!['tool']]).toEqual([outcome, 'Write'])

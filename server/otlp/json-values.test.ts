@@ -227,6 +227,9 @@ test('log records alike', () => {
   const text = `{"resourceLogs":[{"scopeLogs":[{"logRecords":[${records.join(',')}]}]}]}`
   const items = [...jsonItems(Buffer.from(text), jsonLists.logs, readLog)].filter((item) => item !== null)
   expect(items.map((item) => (isRefused(item) ? item.path : item.body))).toEqual([
-    ...[1_000, 'body.value.intValue', 'body.value', 'eventName'],
+    1_000,
+    'body.value.intValue',
+    'body.value',
+    'eventName',
   ])
 })

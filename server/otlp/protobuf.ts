@@ -170,8 +170,18 @@ function textField(cursor: Cursor, end: number, field: number): string | null {
 
 export function readSpan(cursor: Cursor, end: number, origin: Origin): Span {
   const span: Span = {
-    ...{ origin, traceId: '', spanId: '', parentSpanId: '', name: '', kind: 0, start: null, end: null },
-    ...{ attributes: noAttributes(), events: [], status: 0, message: '' },
+    origin,
+    traceId: '',
+    spanId: '',
+    parentSpanId: '',
+    name: '',
+    kind: 0,
+    start: null,
+    end: null,
+    attributes: noAttributes(),
+    events: [],
+    status: 0,
+    message: '',
   }
   while (cursor.at < end) {
     const tag = tagAt(cursor, end)
@@ -219,7 +229,13 @@ function spanEvent(cursor: Cursor, end: number, into: SpanEvent[]): void {
 
 export function readLog(cursor: Cursor, end: number, origin: Origin): LogRecord {
   const record: LogRecord = {
-    ...{ origin, traceId: '', spanId: '', time: null, observed: null, name: '', body: null },
+    origin,
+    traceId: '',
+    spanId: '',
+    time: null,
+    observed: null,
+    name: '',
+    body: null,
     attributes: noAttributes(),
   }
   while (cursor.at < end) {

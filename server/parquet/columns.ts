@@ -226,7 +226,8 @@ export function times(rowsMax: number): Column<number> {
     end() {
       const used = values.subarray(0, rows)
       const body = Buffer.allocUnsafe(8 * rows)
-      let [min, max] = [Infinity, -Infinity]
+      let min = Infinity
+      let max = -Infinity
       used.forEach((timeMs, row) => {
         if (timeMs < min) min = timeMs
         if (timeMs > max) max = timeMs

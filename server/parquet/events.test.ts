@@ -53,10 +53,24 @@ test('columns have the values of the fields', async () => {
   }
   const [first, second] = await read(fileOf([exampleEvent, { ...other, agent: undefined }].map(rowOf)))
   expect(first).toMatchObject({
-    ...{ id: 'evt_1', org: 'org_1', site: 'shop-acme', session: 'sess_1', type: 'authz.evaluated' },
-    ...{ outcome: 'blocked', tool: 'checkout.pay', duration_ms: 3, agent_class: 'dom', agent_name: null },
-    ...{ agent_trust: 'detected', agent_vendor: 'Operator', decision: 'deny', rule_id: 'tool:checkout.pay' },
-    ...{ page: '/checkout', protocol: 'web-bot-auth', subject: null, error: null },
+    id: 'evt_1',
+    org: 'org_1',
+    site: 'shop-acme',
+    session: 'sess_1',
+    type: 'authz.evaluated',
+    outcome: 'blocked',
+    tool: 'checkout.pay',
+    duration_ms: 3,
+    agent_class: 'dom',
+    agent_name: null,
+    agent_trust: 'detected',
+    agent_vendor: 'Operator',
+    decision: 'deny',
+    rule_id: 'tool:checkout.pay',
+    page: '/checkout',
+    protocol: 'web-bot-auth',
+    subject: null,
+    error: null,
     received_at: new Date('2026-11-01T00:00:00.000Z'),
   })
   // Without a decision the outcome implies one, as in CSV.

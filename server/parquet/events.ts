@@ -158,8 +158,12 @@ interface Fields {
 
 /** The columns of the present row group, in the order of `forms`. */
 function rowColumns(orgId: string, rowsMax: number) {
-  const [id, org, event] = [plainTexts(), repeatedTexts(rowsMax), plainTexts()]
-  const [occurred, received, duration] = [times(rowsMax), times(rowsMax), numbers(rowsMax)]
+  const id = plainTexts()
+  const org = repeatedTexts(rowsMax)
+  const event = plainTexts()
+  const occurred = times(rowsMax)
+  const received = times(rowsMax)
+  const duration = numbers(rowsMax)
   const texts = textPaths.map((path) => ({ ...path, column: repeatedTexts(rowsMax) }))
   const records = recordColumns.map(([, field]) => ({ field, column: repeatedTexts(rowsMax) }))
   return {

@@ -10,9 +10,17 @@ import { thriftBytes, type ThriftField, type ThriftStruct } from './thrift.ts'
 
 setDefaultTimeout(60_000)
 
-const [uncompressed, snappy, gzip, zstd] = [0, 1, 2, 6]
-const [dataPage, dictionaryPage, dataPageV2] = [0, 2, 3]
-const [plain, rleDictionary, deltaLength, deltaBytes] = [0, 8, 6, 7]
+const uncompressed = 0
+const snappy = 1
+const gzip = 2
+const zstd = 6
+const dataPage = 0
+const dictionaryPage = 2
+const dataPageV2 = 3
+const plain = 0
+const rleDictionary = 8
+const deltaLength = 6
+const deltaBytes = 7
 const mib = 1024 * 1024
 
 const i32 = (value: number): ThriftField => ({ i32: value })
@@ -42,14 +50,12 @@ function pageBytes({
         ? ([
             8,
             struct(
-              ...([
-                [1, i32(values)],
-                [2, i32(0)],
-                [3, i32(values)],
-                [4, i32(encoding)],
-                [5, i32(1_000_000)],
-                [6, i32(0)],
-              ] as const),
+              [1, i32(values)],
+              [2, i32(0)],
+              [3, i32(values)],
+              [4, i32(encoding)],
+              [5, i32(1_000_000)],
+              [6, i32(0)],
             ),
           ] as const)
         : ([5, struct([1, i32(values)], [2, i32(encoding)], [3, i32(3)], [4, i32(3)])] as const)
@@ -158,14 +164,16 @@ const files: { [what: string]: [file: File, why: string] } = {
   'an endless run of levels': [
     {
       pages: [{ size: 10, packed: bytesOf(6, 0, 0, 0, ...endlessRun), values: 4e6 }],
-      ...{ codec: uncompressed, isOptional: true },
+      codec: uncompressed,
+      isOptional: true,
     },
     'values that are not strings',
   ],
   'levels of the second version that are larger than the page': [
     {
       pages: [{ kind: dataPageV2, size: 10, packed: bytesOf(6, 0, 0, 0, ...endlessRun), values: 9 }],
-      ...{ codec: uncompressed, isOptional: true },
+      codec: uncompressed,
+      isOptional: true,
     },
     'larger than the page',
   ],
@@ -225,15 +233,24 @@ async function readAll(paths: string[]): Promise<{ said: string[]; peakMiB: numb
 
 /** Of two and three values: a header, the first value, the least difference, no bits for the others. */
 const deltas = (count: number, first: number, step: number): number[] => [
-  ...[128, 1, 4, count, 2 * first],
-  ...[step < 0 ? -2 * step - 1 : 2 * step, 0, 0, 0, 0],
+  128,
+  1,
+  4,
+  count,
+  2 * first,
+  step < 0 ? -2 * step - 1 : 2 * step,
+  0,
+  0,
+  0,
+  0,
 ]
 
 /** The texts a, ab, abc in the encodings that other programs write. */
 const encoded: { [what: string]: Omit<File, 'rows'> } = {
   'plain values of an optional column, in gzip': {
     pages: [plainPage(gzipSync, [2, 0, 0, 0, 6, 1])],
-    ...{ codec: gzip, isOptional: true },
+    codec: gzip,
+    isOptional: true,
   },
   'lengths first': {
     pages: [deltaPage(deltaLength, [...deltas(3, 1, 1), ...Buffer.from('aababc')])],

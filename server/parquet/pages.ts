@@ -57,7 +57,8 @@ function release({ buffer }: Uint8Array): void {
 }
 
 function rangeOf(chunk: ColumnMetaData, fileBytes: number): { start: number; end: number } {
-  const [data, dictionary] = [Number(chunk.data_page_offset), Number(chunk.dictionary_page_offset ?? 0)]
+  const data = Number(chunk.data_page_offset)
+  const dictionary = Number(chunk.dictionary_page_offset ?? 0)
   const start = dictionary > 0 ? Math.min(data, dictionary) : data
   const end = start + Number(chunk.total_compressed_size)
   if (!(start >= 0 && end <= fileBytes)) throw new Error('a column lies outside of the file')
@@ -211,7 +212,8 @@ interface Dictionary {
 function dictionaryOf(bytes: Uint8Array, count: number): Dictionary {
   // Each value takes four bytes or more.
   if (4 * count > bytes.length) throw new Error('a page ends before its last value')
-  const [starts, ends] = [new Uint32Array(count), new Uint32Array(count)]
+  const starts = new Uint32Array(count)
+  const ends = new Uint32Array(count)
   let row = 0
   for (const value of plainValues(bytes, count)) {
     starts[row] = value.byteOffset - bytes.byteOffset

@@ -180,7 +180,10 @@ export function manifestOf(org: string, lastArrival: number, files: ManifestFile
     .flatMap(({ minTime, maxTime }) => (minTime === null ? [] : [minTime, maxTime!]))
     .toSorted()
   return {
-    ...{ format: 'sightglass.events', schemaVersion: parquetSchema, createdBy, org },
+    format: 'sightglass.events',
+    schemaVersion: parquetSchema,
+    createdBy,
+    org,
     rows: files.reduce((sum, { rows }) => sum + rows, 0),
     minTime: times[0] ?? null,
     maxTime: times.at(-1) ?? null,

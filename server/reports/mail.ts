@@ -26,7 +26,8 @@ export function mailServer(text: string): Omit<MailServer, 'from'> {
     throw new UsageError('the address of a mail server ends after host and port')
   if ((url.username === '') !== (url.password === ''))
     throw new UsageError('a mail server needs both a user name and a password, or neither')
-  const [user, pass] = [decoded(url.username), decoded(url.password)]
+  const user = decoded(url.username)
+  const pass = decoded(url.password)
   return {
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: url.port === '' ? port : Number(url.port),
@@ -62,16 +63,24 @@ export async function sendMail(server: MailServer, mail: ReportMail): Promise<vo
   const { createTransport } = await import('nodemailer')
   const isLocal = host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
   const transport = createTransport({
-    ...{ host, port, secure },
+    host,
+    port,
+    secure,
     ...(login !== null && { auth: login }),
     // A password never travels in clear text. Mail servers of this machine often have no certificate that fits.
     ...(!secure && isLocal ? { ignoreTLS: true } : { requireTLS: login !== null }),
-    ...{ connectionTimeout: waitMs, greetingTimeout: waitMs, socketTimeout: waitMs, dnsTimeout: waitMs },
-    ...{ disableFileAccess: true, disableUrlAccess: true },
+    connectionTimeout: waitMs,
+    greetingTimeout: waitMs,
+    socketTimeout: waitMs,
+    dnsTimeout: waitMs,
+    disableFileAccess: true,
+    disableUrlAccess: true,
   })
   noteCall({ what: 'mail server', host, address: isIP(host) > 0 ? host : null, port })
   await transport.sendMail({
-    ...{ from, to: { name: '', address: mail.to }, messageId: mail.messageId },
+    from,
+    to: { name: '', address: mail.to },
+    messageId: mail.messageId,
     subject: `${mail.title} of ${visible(facts.org)}: ${mail.range}`,
     headers: { 'Auto-Submitted': 'auto-generated' }, // no answers from absent people
     text: mailText(mail),

@@ -106,7 +106,10 @@ describe('options', () => {
     }
     expect(tables(given)).toEqual([
       {
-        ...{ org: 'acme', every: 'day', zone: 'Asia/Tokyo', siteIds: ['shop'] },
+        org: 'acme',
+        every: 'day',
+        zone: 'Asia/Tokyo',
+        siteIds: ['shop'],
         to: [{ folder: '/r' }, { email: 'a@b.c' }, { webhook: 'ep_1' }, { webhook: 'Ops team' }],
       },
     ])
@@ -173,7 +176,10 @@ describe('options', () => {
 
   test('mail servers: default ports, encoded passwords, IPv6', () => {
     expect(mailServer('smtp://u:p%40%2F@mail.example')).toEqual({
-      ...{ host: 'mail.example', port: 587, secure: false, login: { user: 'u', pass: 'p@/' } },
+      host: 'mail.example',
+      port: 587,
+      secure: false,
+      login: { user: 'u', pass: 'p@/' },
     })
     expect(mailServer('smtps://[::1]')).toEqual({ host: '::1', port: 465, secure: true, login: null })
   })

@@ -151,7 +151,8 @@ export function duePeriods(
   let end = startOf(wallOf(nowMs - completeAfterMs, zone), every)
   for (let back = 0; back < periodsMax; back++) {
     const start = moved(end, every, -1)
-    const [sinceMs, untilMs] = [hourAt(start, zone), hourAt(end, zone)]
+    const sinceMs = hourAt(start, zone)
+    const untilMs = hourAt(end, zone)
     if (sentUntilMs !== null && untilMs <= sentUntilMs) break
     const name = new Date(start).toISOString().slice(0, every === 'month' ? 7 : 10)
     // A zone that crosses the date line skips a day.

@@ -148,7 +148,8 @@ async function deliverDue(
     ending.throwIfAborted()
     const wanted = { org, rule, period, id, now }
     const report = await makeReport(services, wanted, made)
-    const [since, until] = [isoTime(period.sinceMs), isoTime(period.untilMs)]
+    const since = isoTime(period.sinceMs)
+    const until = isoTime(period.untilMs)
     const label = receiverName(to)
     const metadata = { label, since, until, events: report.draft.facts.events }
     const act = { action: 'report.sent', target, metadata, id: entryId(`${target} ${since}`) }
@@ -183,7 +184,9 @@ async function makeReport(
   const name = `${id} ${period.name}`
   if (made.last?.key === name) return made.last
   const search = new URLSearchParams({
-    ...{ since: isoTime(period.sinceMs), until: isoTime(period.untilMs), zone: rule.zone },
+    since: isoTime(period.sinceMs),
+    until: isoTime(period.untilMs),
+    zone: rule.zone,
   })
   for (const siteId of rule.siteIds) search.append('siteId', siteId)
   const query = readQuery(new Request(`http://localhost/?${search}`), periodParameters)
@@ -259,7 +262,8 @@ async function writeOnce(folder: string, name: string, text: string): Promise<vo
 }
 
 async function writeReport(path: string, text: string): Promise<void> {
-  const [folder, name] = [dirname(path), basename(path)]
+  const folder = dirname(path)
+  const name = basename(path)
   await mkdir(folder, { recursive: true })
   if (!(await exists(path))) await linkDraft(folder, name, text)
   const names = await readdir(folder)
@@ -270,7 +274,8 @@ async function writeReport(path: string, text: string): Promise<void> {
 
 /** A node whose lease ended may still write the same file: the first one stays. */
 async function linkDraft(folder: string, name: string, text: string): Promise<void> {
-  const [path, draft] = [join(folder, name), join(folder, `.${name}.${newToken()}.tmp`)]
+  const path = join(folder, name)
+  const draft = join(folder, `.${name}.${newToken()}.tmp`)
   try {
     await synced(draft, 'wx', (file) => file.writeFile(text))
     await link(draft, path).catch(async (error: unknown) => {

@@ -66,8 +66,13 @@ export async function scheduleReport(
   const whole = { ...act, metadata: { ...act.metadata, deliveryId } }
   const isNew = await store.webhooks.schedule({
     delivery: {
-      ...{ id: deliveryId, orgId, endpointId, url, lane: endpointId },
-      ...{ body: reportMessage(report, publicUrl, now), scheduledAtMs: now },
+      id: deliveryId,
+      orgId,
+      endpointId,
+      url,
+      lane: endpointId,
+      body: reportMessage(report, publicUrl, now),
+      scheduledAtMs: now,
     },
     audit: auditEntry({ orgId, actor: 'system' }, whole, now),
   })
@@ -103,7 +108,8 @@ function messageText(report: WebhookReport, publicUrl: string | null, now: numbe
   const text = `${title} of ${escapeForChat(org)}: ${range}. ${counts}.${publicUrl === null ? '' : ` ${link}`}`
   const about = { reportId: id, every: rule.every, zone: rule.zone, period: period.name, since, until }
   const file = {
-    ...{ fileName, bytes: Buffer.byteLength(report.html) },
+    fileName,
+    bytes: Buffer.byteLength(report.html),
     sha256: createHash('sha256').update(report.html).digest('hex'),
   }
   const data = { ...about, organization: org, sites: rule.siteIds, events, totals, link, ...file, html }

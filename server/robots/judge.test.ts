@@ -13,10 +13,8 @@ test('a policy changed at noon judges morning requests by the old one', () => {
     { version: 1, fromMs: noon - 4 * hourMs, text: file('/old') },
   ])
   const of = (path: string, timeMs: number) => mark('GPTBot', path, timeMs)
-  const [old, now] = [
-    { version: 1, from: '2026-11-20T08:00:00.000Z' },
-    { version: 2, from: '2026-11-20T12:00:00.000Z' },
-  ]
+  const old = { version: 1, from: '2026-11-20T08:00:00.000Z' }
+  const now = { version: 2, from: '2026-11-20T12:00:00.000Z' }
   expect(of('/old', noon - 1)).toEqual({ robots: 'disallowed', robotsRule: { ...old, line: 2 } })
   expect(of('/new', noon - 1)).toEqual({ robots: 'allowed', robotsRule: old })
   expect(of('/new?q=1', noon)).toEqual({ robots: 'disallowed', robotsRule: { ...now, line: 3 } })
@@ -33,7 +31,8 @@ test('a request without a path is not judged, and long paths are judged by their
 test('variants of Googlebot follow its group where they have none', () => {
   const mark = markRobots([
     {
-      ...{ version: 1, fromMs: 0 },
+      version: 1,
+      fromMs: 0,
       text: 'User-agent: Googlebot\nDisallow: /g\nUser-agent: Googlebot-News\nDisallow: /n',
     },
   ])

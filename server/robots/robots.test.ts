@@ -7,7 +7,8 @@ test('lines that were added and removed, in order', () => {
   const before = 'User-agent: *\nDisallow: /a\nDisallow: /b\n'
   const after = 'User-agent: *\r\nAllow: /a/x\r\nDisallow: /a\r\n'
   expect(lineChanges(before, after)).toEqual({
-    ...{ added: 1, removed: 1 },
+    added: 1,
+    removed: 1,
     list: [
       { kind: 'added', line: 2, text: 'Allow: /a/x' },
       { kind: 'removed', line: 3, text: 'Disallow: /b' },
@@ -20,7 +21,8 @@ test('removing and adding the listed lines turns one text into the other', () =>
   const texts = fc.array(fc.constantFrom('a', 'b', 'c', ''), { minLength: 1, maxLength: 12 })
   fc.assert(
     fc.property(texts, texts, (before, after) => {
-      const [old, now] = [`${before.join('\n')}\n`, `${after.join('\n')}\n`]
+      const old = `${before.join('\n')}\n`
+      const now = `${after.join('\n')}\n`
       const { list } = lineChanges(old, now)
       const removed = new Set(list.flatMap(({ kind, line }) => (kind === 'removed' ? [line] : [])))
       const lines: string[] = before.filter((_, index) => !removed.has(index + 1))

@@ -58,8 +58,14 @@ export async function setRobots(
   }
   if (source !== undefined) metadata['file'] = source
   const result = await store.robots.set({
-    ...{ orgId: who.orgId, siteId, text, fromMs: from, now, setBy: who.actor },
-    ...{ sitesMax: limits.sitesPerOrgMax, versionsMax: limits.robotsVersionsMax },
+    orgId: who.orgId,
+    siteId,
+    text,
+    fromMs: from,
+    now,
+    setBy: who.actor,
+    sitesMax: limits.sitesPerOrgMax,
+    versionsMax: limits.robotsVersionsMax,
     audit: auditEntry(who, { action: 'site.robots_set', target: siteId, metadata }, now),
   })
   if (result.state === 'over')
@@ -145,7 +151,10 @@ export async function robotsDetail(
   return {
     version: robotsViews(versions, nameOf)[index]!,
     text: found.text,
-    ...{ rules, notes, ignored, unmatched },
+    rules,
+    notes,
+    ignored,
+    unmatched,
     before: before?.version ?? null,
     changes: before === null ? null : lineChanges(before.text, found.text),
   }
@@ -217,14 +226,16 @@ export function lineChanges(before: string, after: string): LineChanges {
   while (start < old.length && start < now.length && old[start] === now[start]) start++
   let end = 0
   while (end < old.length - start && end < now.length - start && old.at(-1 - end) === now.at(-1 - end)) end++
-  const [left, right] = [old.slice(start, old.length - end), now.slice(start, now.length - end)]
+  const left = old.slice(start, old.length - end)
+  const right = now.slice(start, now.length - end)
   const kept = left.length * right.length > pairsMax ? [] : longestCommon(left, right)
   const changes: LineChanges = { added: 0, removed: 0, list: [] }
   const add = (kind: LineChange['kind'], line: number, text: string): void => {
     changes[kind]++
     if (changes.list.length < shownMax) changes.list.push({ kind, line, text: text.slice(0, textCharsMax) })
   }
-  let [at, to] = [0, 0]
+  let at = 0
+  let to = 0
   for (const [oldAt, newAt] of [...kept, [left.length, right.length] as const]) {
     for (; at < oldAt; at++) add('removed', start + at + 1, left[at]!)
     for (; to < newAt; to++) add('added', start + to + 1, right[to]!)

@@ -179,12 +179,13 @@ async function twoNodes(folder: string) {
   const tables = stores.map(async (store, n) => {
     const about = { name: `node-${n}`, version: '1', role: 'all' as const }
     const services = {
-      ...{ store, log, clockGuard: { hold: () => null }, leaseMs: 400 },
-      ...{
-        dispatchCron: '* * * * *',
-        backupCron: null,
-        retention: { days: null, bytes: null, auditDays: null },
-      },
+      store,
+      log,
+      clockGuard: { hold: () => null },
+      leaseMs: 400,
+      dispatchCron: '* * * * *',
+      backupCron: null,
+      retention: { days: null, bytes: null, auditDays: null },
       node: await startNode({ store, node: about, clock: systemClock, log }),
       report: () => healthy,
       watchUpkeep: () => {},
@@ -209,7 +210,12 @@ async function twoNodes(folder: string) {
   const [first, second] = await Promise.all(tables)
   const [store] = stores
   return {
-    ...{ first: first!, second: second!, store, ran, warnings, gate },
+    first: first!,
+    second: second!,
+    store,
+    ran,
+    warnings,
+    gate,
     done: () => ran.splice(0),
     close: () => Promise.all(stores.map((each) => each.close())),
   }

@@ -51,14 +51,12 @@ export function timeline(
   const names = Object.keys(counts).toSorted((a, b) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1))
   const series = names.map((name) => ({ name, className: outcomeClass(name), counts: counts[name]! }))
   return stackedBars({
-    ...{
-      title: `${noun} ${perStep(edges)}, by outcome`,
-      edges,
-      series,
-      zone,
-      show: countText,
-      unit: ` ${noun.toLowerCase()}`,
-    },
+    title: `${noun} ${perStep(edges)}, by outcome`,
+    edges,
+    series,
+    zone,
+    show: countText,
+    unit: ` ${noun.toLowerCase()}`,
   })
 }
 

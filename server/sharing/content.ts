@@ -14,8 +14,16 @@ import type { OverviewPanel, ShownOverview } from './overview.ts'
 import type { EventFilter, Store, StoredEvent } from '../../db/contract/store.ts'
 
 export const panelNames = [
-  ...(['headlines', 'timeline', 'types', 'outcomes', 'vendors', 'classes', 'tools', 'pages'] as const),
-  ...(['protocols', 'rules'] as const),
+  'headlines',
+  'timeline',
+  'types',
+  'outcomes',
+  'vendors',
+  'classes',
+  'tools',
+  'pages',
+  'protocols',
+  'rules',
 ] as const
 
 export type Panel = (typeof panelNames)[number]
@@ -160,7 +168,11 @@ function sharedEvent({ json, occurredAtMs }: StoredEvent, identities: boolean): 
   const [agent, metadata] = [event['agent'], event['metadata']].map((inner) => (inner ?? {}) as Fields)
   const agentText = [agent!['vendor'], agent!['name']].filter((part) => typeof part === 'string').join(' ')
   const values = [
-    ...[event['type'], event['outcome'], event['siteId'], agentText, event['tool']],
+    event['type'],
+    event['outcome'],
+    event['siteId'],
+    agentText,
+    event['tool'],
     ...(identities ? [event['sessionId'], metadata!['subject']] : []),
   ]
   return { atMs: occurredAtMs, texts: values.map((value) => (typeof value === 'string' ? value : '')) }

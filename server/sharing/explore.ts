@@ -33,7 +33,9 @@ export const shownMeasures: { readonly [measure in ExploreMeasure]: MeasureWords
   tokens: { name: 'Tokens', show: whole, isSum: true },
 }
 
-const [minuteMs, hourMs, dayMs] = [60_000, 3_600_000, 86_400_000]
+const minuteMs = 60_000
+const hourMs = 3_600_000
+const dayMs = 86_400_000
 
 function durationText(ms: number): string {
   if (ms < 10 && !Number.isInteger(ms)) return `${ms.toFixed(1)} ms`
@@ -48,7 +50,8 @@ const byteUnits = ['bytes', 'kB', 'MB', 'GB', 'TB'] as const
 
 /** 1 kB is 1,000 bytes, and 1 MB is 10⁶ (contract §19). */
 function bytesText(bytes: number): string {
-  let [amount, unit] = [bytes, 0]
+  let amount = bytes
+  let unit = 0
   // Otherwise 999.5 kB would round to 1000 kB.
   while (amount >= 999.5 && unit < byteUnits.length - 1) {
     amount /= 1_000

@@ -72,15 +72,21 @@ export async function createLink(
     throw wrongField('days', `days must be a whole number from 1 to ${limits.shareLinkDaysMax}`)
   const token = newShareToken()
   const link = {
-    ...{ id: newId('shr'), orgId: who.orgId, tokenHash: sha256Hex(token), name: nameOf(fields.name) },
-    ...{ content: JSON.stringify(content), createdBy: accountId },
-    ...{ createdAtMs: now, expiresAtMs: now + days * dayMs },
+    id: newId('shr'),
+    orgId: who.orgId,
+    tokenHash: sha256Hex(token),
+    name: nameOf(fields.name),
+    content: JSON.stringify(content),
+    createdBy: accountId,
+    createdAtMs: now,
+    expiresAtMs: now + days * dayMs,
   }
   const metadata = { name: link.name, ...content, expiresAt: isoTime(link.expiresAtMs) }
   const audit = auditEntry(who, { action: 'share_link.created', target: link.id, metadata }, now)
   const command = {
     link,
-    ...{ roles: rolesOf('share.manage'), linksMax: limits.shareLinksMax },
+    roles: rolesOf('share.manage'),
+    linksMax: limits.shareLinksMax,
     endedBeforeMs: now - limits.shareLinkEndedMs,
     audit,
   }
@@ -142,7 +148,12 @@ function viewOf(link: ShareLink, now: number): ShareLinkView {
   const { id, name, createdBy, createdAtMs, expiresAtMs, revokedAtMs, opened, lastOpenedAtMs } = link
   return {
     ...(JSON.parse(link.content) as ShareContent),
-    ...{ id, name, createdBy, createdAt: isoTime(createdAtMs), expiresAt: isoTime(expiresAtMs), opened },
+    id,
+    name,
+    createdBy,
+    createdAt: isoTime(createdAtMs),
+    expiresAt: isoTime(expiresAtMs),
+    opened,
     revokedAt: revokedAtMs === null ? null : isoTime(revokedAtMs),
     lastOpenedAt: lastOpenedAtMs === null ? null : isoTime(lastOpenedAtMs),
     state: stateOf(link, now),

@@ -46,7 +46,8 @@ function percent(part: number, all: number): string {
 
 function rates({ count, before, of }: Change, one: string): string {
   if (of === null) return ''
-  const [now, then] = [percent(count, of.count), percent(before, of.before)]
+  const now = percent(count, of.count)
+  const then = percent(before, of.before)
   return `: ${now} of ${counted(of.count, one)}, ${then} before.`
 }
 

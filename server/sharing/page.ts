@@ -183,7 +183,11 @@ function eventTable(events: SharedEvent[], identities: boolean, zone: string): s
 }
 
 const tones: { readonly [name: string]: string } = {
-  ...{ success: 'allow', blocked: 'block', error: 'error', other: 'class-other', none: 'line-strong' },
+  success: 'allow',
+  blocked: 'block',
+  error: 'error',
+  other: 'class-other',
+  none: 'line-strong',
   bar: 'accent',
   ...Object.fromEntries(Array.from({ length: 8 }, (_, index) => [index + 1, `series-${index + 1}`])),
 }

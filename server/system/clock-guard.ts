@@ -107,7 +107,8 @@ export function startClockGuard({ time, dataDir, lastWriteMs = null, log }: Guar
 
   /** Advances the observation to now. */
   function check(): void {
-    const [wallMs, uptimeMs] = [source.now(), uptime()]
+    const wallMs = source.now()
+    const uptimeMs = uptime()
     const passedMs = Math.max(0, uptimeMs - seen.uptimeMs)
     const byMs = wallMs - seen.wallMs - passedMs
     seen.expectedMs += passedMs

@@ -6,10 +6,12 @@ import { isSoundHead, openSigningKey, ringSigningKey, signHead, trustedKeys } fr
 import { keyFileName, openSecretBox } from './encryption.ts'
 import { keyIdOf, readKeyRing } from './key-ring.ts'
 
-const [older, newer] = ['11'.repeat(32), '22'.repeat(32)]
+const older = '11'.repeat(32)
+const newer = '22'.repeat(32)
 
 test('what one node encrypts another decrypts, before and after the key was replaced', () => {
-  const [before, after] = [readKeyRing(`${older}\n`), readKeyRing(`# since May\n${newer}\n\n${older}\n`)]
+  const before = readKeyRing(`${older}\n`)
+  const after = readKeyRing(`# since May\n${newer}\n\n${older}\n`)
   using folder = tempDir('ring')
   const encrypted = openSecretBox(folder.path, before).encrypt('p', 's')
   expect(openSecretBox(folder.path, after).decrypt('p', encrypted)).toBe('s')

@@ -6,7 +6,8 @@ const never = () => Promise.withResolvers<string>()
 
 test('two operations run at a time, the others in their order', async () => {
   const order: string[] = []
-  let [running, most] = [0, 0]
+  let running = 0
+  let most = 0
   const work = (name: string) => async () => {
     most = Math.max(most, ++running)
     await Bun.sleep(1)
@@ -30,7 +31,8 @@ test('an error passes on, and frees its place', async () => {
 test('a folder that hangs is not asked again, two of them stop all, and an answer ends that', async () => {
   const { shortenWaits } = await import('./slow-files.ts')
   shortenWaits() // the long wait of a running server is not waited for
-  const [first, second] = [never(), never()]
+  const first = never()
+  const second = never()
   const late: string[] = []
   const discard = (text: string) => void late.push(text)
   const read = (path: string, work: () => Promise<string>) =>

@@ -66,8 +66,16 @@ export function ruleView(rule: Rule): RuleView {
   const { id, endpointId, kind, threshold, minutes, eventsMin, createdAtMs, name, definition } = rule
   const { fromFile, silencedUntilMs } = rule
   return {
-    ...{ id, endpointId, kind, name, threshold, minutes, eventsMin, createdAt: isoTime(createdAtMs) },
-    ...{ fromFile, silencedUntil: time(silencedUntilMs) },
+    id,
+    endpointId,
+    kind,
+    name,
+    threshold,
+    minutes,
+    eventsMin,
+    createdAt: isoTime(createdAtMs),
+    fromFile,
+    silencedUntil: time(silencedUntilMs),
     ...definition,
   }
 }

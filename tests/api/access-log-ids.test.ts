@@ -35,9 +35,16 @@ async function withStore<T>(folder: string, work: (store: Store, orgId: string) 
 /** Sends a whole log to the receiver, as a reader of this machine does. */
 async function read(store: Store, orgId: string, text: string, from = 0) {
   const receiver = makeReceiver({
-    ...{ store, clock: { now: Date.now }, isShared: true, arrivalMs: Date.now, fail: () => undefined },
-    ...{ evidence: { current: bundledEvidence }, evidenceMaxAgeDays: 180, hostNames: null },
-    ...{ robots: { of: async () => null }, disk: { sawFull: () => undefined } as never },
+    store,
+    clock: { now: Date.now },
+    isShared: true,
+    arrivalMs: Date.now,
+    fail: () => undefined,
+    evidence: { current: bundledEvidence },
+    evidenceMaxAgeDays: 180,
+    hostNames: null,
+    robots: { of: async () => null },
+    disk: { sawFull: () => undefined } as never,
   })
   const sender = { orgId, keyId: 'import', door: 'access-log' as const, options, reader: null }
   const place = { source: sourceId(text), path: '/a.log', format: 'combined', heading: '', epoch: '' }

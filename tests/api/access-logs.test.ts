@@ -87,7 +87,14 @@ test('a drain stores each line of a body once; a repeated body is known', async 
   const first = await post('siteId=drain', body)
   expect(first.status).toBe(202)
   expect(first.answer).toMatchObject({
-    ...{ ok: false, lines: 5, stored: 2, deduped: 0, people: 1, excluded: 1, bad: 1, state: 'stored' },
+    ok: false,
+    lines: 5,
+    stored: 2,
+    deduped: 0,
+    people: 1,
+    excluded: 1,
+    bad: 1,
+    state: 'stored',
     errors: [{ line: 5, message: 'does not fit combined' }],
   })
   const again = await post('siteId=drain', Bun.gzipSync(Buffer.from(body)), { 'content-encoding': 'gzip' })
@@ -114,7 +121,8 @@ test('a drain stores each line of a body once; a repeated body is known', async 
 
 test('with source and offset the lines of a log follow each other; another position is refused', async () => {
   const text = [line('one'), line('two'), line('three')]
-  const [one, two] = [text[0]!.length, text[0]!.length + text[1]!.length]
+  const one = text[0]!.length
+  const two = text[0]!.length + text[1]!.length
   const at = (offset: number): string => `siteId=offset&source=web1&format=combined&offset=${offset}`
   expect((await post(at(0), text[0]!)).answer).toMatchObject({ state: 'stored', stored: 1, position: one })
   const behind = await post(at(two), text[2]!)
@@ -233,7 +241,11 @@ test('watch --to sends a log over HTTP, waits while the appliance refuses, and c
   const problems: (string | null)[] = []
   const running = (reader: string, given = key): Promise<void> =>
     followLog({
-      ...{ path, format: 'auto', signal: ending.signal, now: Date.now, intervalMs: 5 },
+      path,
+      format: 'auto',
+      signal: ending.signal,
+      now: Date.now,
+      intervalMs: 5,
       sink: httpSink({ url: server.url, key: given, options, reader }),
       understood: () => undefined,
       stored: () => undefined,
@@ -344,13 +356,12 @@ test('no door takes a forged address for that of the connection', async () => {
   const ownHost = `shop.example 198.51.100.7 ${rest}\n`
   const forged = `${published} 198.51.100.7 ${rest}\n`
   const traefik = {
-    ...{
-      ClientAddr: '198.51.100.7:1',
-      ClientHost: published,
-      StartUTC: '2026-11-23T10:00:00Z',
-      RequestPath: '/',
-    },
-    ...{ DownstreamStatus: 200, 'request_User-Agent': gptBot },
+    ClientAddr: '198.51.100.7:1',
+    ClientHost: published,
+    StartUTC: '2026-11-23T10:00:00Z',
+    RequestPath: '/',
+    DownstreamStatus: 200,
+    'request_User-Agent': gptBot,
   }
   await post('siteId=forged', ownHost + forged)
   await post('siteId=forged', forged)

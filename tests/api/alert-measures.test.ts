@@ -6,7 +6,8 @@ import type { BacktestView } from '../../server/webhooks/alerts/backtest.ts'
 
 setDefaultTimeout(90_000)
 
-const [minuteMs, hourMs] = [60_000, 3_600_000]
+const minuteMs = 60_000
+const hourMs = 3_600_000
 
 interface Message {
   type: string
@@ -82,8 +83,16 @@ describe('conditions', () => {
     expect(alerts()).toEqual(['alert.opened OpenAI'])
     const [opened] = messages()
     expect(opened!.data).toMatchObject({
-      ...{ rule: 'measure', ruleId: id, state: 'firing', measure: 'count', value: 12, events: 12 },
-      ...{ groupBy: 'vendor', group: 'OpenAI', windowMinutes: 60, condition: { kind: 'above', value: 5 } },
+      rule: 'measure',
+      ruleId: id,
+      state: 'firing',
+      measure: 'count',
+      value: 12,
+      events: 12,
+      groupBy: 'vendor',
+      group: 'OpenAI',
+      windowMinutes: 60,
+      condition: { kind: 'above', value: 5 },
       explanation: '80 % of the rise from the window before comes from GPTBot on /docs/*',
       explained: { before: 2, now: 12 },
       link: expect.stringMatching(new RegExp(`^/logs\\?siteId=${site()}&vendor=OpenAI&since=`)),
@@ -100,7 +109,10 @@ describe('conditions', () => {
   test('pending first, with messages if wanted, then firing, kept firing, resolved; across restarts', async () => {
     const id = await rule({
       condition: { kind: 'above', value: 3 },
-      ...{ windowMinutes: 10, forMinutes: 5, keepFiringMinutes: 15, notifyPending: true },
+      windowMinutes: 10,
+      forMinutes: 5,
+      keepFiringMinutes: 15,
+      notifyPending: true,
     })
     await hook.ingest(times(4, {}))
     await run()
@@ -126,7 +138,9 @@ describe('conditions', () => {
     expect(alerts()).toEqual(['alert.pending', 'alert.opened', 'alert.resolved'])
     expect(new Set(messages().map(({ data }) => data['incidentId'])).size).toBe(1)
     expect(await audit(id)).toEqual([
-      ...['webhook_alert.resolved', 'webhook_alert.opened', 'webhook_alert.pending'],
+      'webhook_alert.resolved',
+      'webhook_alert.opened',
+      'webhook_alert.pending',
     ])
   })
 
@@ -180,9 +194,7 @@ describe('conditions', () => {
     expect(messages()[1]!.data).toMatchObject({ measure: 'share', noData: true, value: null })
     await hook.ingest(times(1, {}))
     await run()
-    expect(alerts().toSorted()).toEqual([
-      ...['alert.opened', 'alert.opened', 'alert.resolved', 'alert.resolved'],
-    ])
+    expect(alerts().toSorted()).toEqual(['alert.opened', 'alert.opened', 'alert.resolved', 'alert.resolved'])
   })
 
   test('a silenced rule opens nothing; when the silence ends, what still holds opens', async () => {

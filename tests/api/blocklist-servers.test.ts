@@ -23,10 +23,17 @@ const facts = {
   digest: '0'.repeat(64),
 }
 const pack: EvidencePack = {
-  ...{ format: packFormat, made: '2026-10-01T00:00:00.000Z', hosts: [], directories: [], tokens: [] },
+  format: packFormat,
+  made: '2026-10-01T00:00:00.000Z',
+  hosts: [],
+  directories: [],
+  tokens: [],
   lists: [
     {
-      ...{ ...facts, list: 'gptbot', operator: 'OpenAI', products: { GPTBot: 'crawler' } },
+      ...facts,
+      list: 'gptbot',
+      operator: 'OpenAI',
+      products: { GPTBot: 'crawler' },
       networks: ['203.0.113.0/25', '2001:db8:1::/48'],
     },
     {
@@ -55,28 +62,34 @@ const blocklist = blocklistOf(
 )
 const text = {
   command: 'sightglass export blocklist --format X --unverified',
-  ...{ since: '2026-10-25', until: '2026-11-23' },
+  since: '2026-10-25',
+  until: '2026-11-23',
 }
 
 const userAgents = [
-  ...[
-    'GPTBot',
-    'gptbot/1.1',
-    'XGPTBot',
-    'GPTBot-Image',
-    'ChatGPT-User/1.0',
-    'ClaudeBot/1.0',
-    'CCBot/2.0',
-    'spider.com',
-  ],
+  'GPTBot',
+  'gptbot/1.1',
+  'XGPTBot',
+  'GPTBot-Image',
+  'ChatGPT-User/1.0',
+  'ClaudeBot/1.0',
+  'CCBot/2.0',
+  'spider.com',
   'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)',
   'Mozilla/5.0 (compatible; ChatGPT-User/1.0; unlike GPTBot)', // the longest name counts
   'Mozilla/5.0 (Linux) Bytespider; spider-feedback@bytedance.com',
   'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
 ]
 const addresses = [
-  ...['203.0.113.9', '203.0.113.200', '198.51.100.7', '192.0.2.3', '10.1.2.3', '172.20.0.1'],
-  ...['2001:db8:1::5', '2001:db8:2::5', 'fd00::1'],
+  '203.0.113.9',
+  '203.0.113.200',
+  '198.51.100.7',
+  '192.0.2.3',
+  '10.1.2.3',
+  '172.20.0.1',
+  '2001:db8:1::5',
+  '2001:db8:2::5',
+  'fd00::1',
 ]
 
 function isRefused(userAgent: string, address: string): boolean {
@@ -147,7 +160,9 @@ interface WebServer {
 
 const servers: WebServer[] = [
   {
-    ...{ program: programs.nginx, format: 'nginx', check: (command) => [...command, '-t'] },
+    program: programs.nginx,
+    format: 'nginx',
+    check: (command) => [...command, '-t'],
     configure(folder, port) {
       const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
         .map((name) => `${name}_temp_path ${folder};`)
@@ -171,7 +186,9 @@ const servers: WebServer[] = [
     },
   },
   {
-    ...{ program: programs.apache2, format: 'apache', check: (command) => [...command, '-t'] },
+    program: programs.apache2,
+    format: 'apache',
+    check: (command) => [...command, '-t'],
     configure(folder, port) {
       for (const name of ['page', 'robots.txt', 'private']) writeFileSync(`${folder}/site/${name}`, name)
       const modules = ['mpm_event', 'authz_core', 'authz_host', 'remoteip', 'mime', 'setenvif', 'dir']
@@ -206,11 +223,9 @@ const servers: WebServer[] = [
     },
   },
   {
-    ...{
-      program: programs.caddy,
-      format: 'caddy',
-      check: ([program, , ...rest]) => [program!, 'validate', ...rest],
-    },
+    program: programs.caddy,
+    format: 'caddy',
+    check: ([program, , ...rest]) => [program!, 'validate', ...rest],
     configure(folder, port) {
       writeFileSync(
         `${folder}/Caddyfile`,

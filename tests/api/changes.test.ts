@@ -32,21 +32,25 @@ function many(
 }
 
 const call = (tool: string, outcome: string, vendor = 'OpenAI') => ({
-  ...{ type: 'tool.executed', tool, outcome, policy: undefined },
+  type: 'tool.executed',
+  tool,
+  outcome,
+  policy: undefined,
   agent: { class: 'dom', trust: 'detected', vendor },
 })
 
 const request = (vendor: string, outcome: string, verdict = 'unknown') => ({
-  ...{ type: 'agent.requested', outcome, tool: undefined, policy: undefined },
+  type: 'agent.requested',
+  outcome,
+  tool: undefined,
+  policy: undefined,
   agent: { class: 'crawler', trust: 'declared', vendor, name: `${vendor}Bot`, verdict },
 })
 
 const decision = (ruleId: string, outcome: string) => ({
-  ...{
-    type: 'authz.evaluated',
-    outcome,
-    policy: { decision: outcome === 'blocked' ? 'deny' : 'allow', ruleId },
-  },
+  type: 'authz.evaluated',
+  outcome,
+  policy: { decision: outcome === 'blocked' ? 'deny' : 'allow', ruleId },
 })
 
 beforeAll(async () => {
@@ -171,11 +175,12 @@ test('a visit is known to the account on every device, per organization, and nev
   }
   expect(Math.abs(Date.parse(now.since!) - at.clock.now())).toBeLessThan(60_000)
   for (const wrong of [
-    ...[{}, { ...first, since: 'yesterday' }, { ...first, shown: 'tool' }, { ...first, more: 1 }],
-    ...[
-      { ...first, hidden: Array(101).fill('x') },
-      { ...first, shown: ['x'.repeat(301)] },
-    ],
+    {},
+    { ...first, since: 'yesterday' },
+    { ...first, shown: 'tool' },
+    { ...first, more: 1 },
+    { ...first, hidden: Array(101).fill('x') },
+    { ...first, shown: ['x'.repeat(301)] },
   ])
     expect((await who.post('/api/overview/visit', wrong)).status).toBe(400)
   expect((await at.call('/api/overview/visit', { body: first })).status).toBe(401)

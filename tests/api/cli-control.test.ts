@@ -46,13 +46,13 @@ async function withServer(dataDir: string, use: (store: Store) => Promise<void>)
     throw new Error('no webhook verb is called here')
   }
   const server = {
-    ...{ ingestUrl: 'http://127.0.0.1:1', log, backups: { dir: dataDir, passphrase: null, keyRing: null } },
-    ...{
-      clockGuard,
-      accessReceiver: notWatched,
-      answerMcp: () => Promise.reject(new Error('no command asks this here')),
-      state: () => Promise.reject(new Error('no command asks for the state here')),
-    },
+    ingestUrl: 'http://127.0.0.1:1',
+    log,
+    backups: { dir: dataDir, passphrase: null, keyRing: null },
+    clockGuard,
+    accessReceiver: notWatched,
+    answerMcp: () => Promise.reject(new Error('no command asks this here')),
+    state: () => Promise.reject(new Error('no command asks for the state here')),
   }
   const context = { store, clock, baseUrl, webhooks, server }
   const control = await startControl({ dataDir, log, work, context })

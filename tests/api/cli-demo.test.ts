@@ -89,11 +89,9 @@ test('live: a steady rate through the public endpoint; Ctrl-C exits cleanly and 
   )
   await Bun.sleep(2_000)
   child.kill('SIGINT')
-  const [code, stdout, stderr] = [
-    await child.exited,
-    await new Response(child.stdout).text(),
-    await new Response(child.stderr).text(),
-  ]
+  const code = await child.exited
+  const stdout = await new Response(child.stdout).text()
+  const stderr = await new Response(child.stderr).text()
   expect([code, stderr]).toEqual([0, ''])
   const sum = JSON.parse(stdout) as { sent: number; accepted: number; deduped: number; retries: number }
   expect(sum).toEqual({ sent: sum.accepted, accepted: sum.sent, deduped: 0, retries: 0 })

@@ -98,7 +98,7 @@ test('clients load the pack in force with its signature, from both listeners, an
       headers.get('content-type'),
       headers.get('cache-control'),
       headers.get('content-encoding'),
-    ]).toEqual([...['application/json', 'no-cache', 'gzip']])
+    ]).toEqual(['application/json', 'no-cache', 'gzip'])
     const again = await fetch(`${url}/sdk/evidence.json`, {
       headers: { 'if-none-match': headers.get('etag')! },
     })

@@ -50,7 +50,10 @@ test('a folder has a file per day and a manifest, and imports into an empty appl
   const output = done(await exported('--partition', 'day', folder, '--json'))
   expect(JSON.parse(output)).toEqual({ path: folder, format: 'parquet', count: 1_500, files: 3 })
   expect(readdirSync(folder).toSorted()).toEqual([
-    ...['dt=2026-06-01', 'dt=2026-06-02', 'dt=2026-06-03', 'manifest.json'],
+    'dt=2026-06-01',
+    'dt=2026-06-02',
+    'dt=2026-06-03',
+    'manifest.json',
   ])
   const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as Manifest
   expect(manifest).toMatchObject({ format: 'sightglass.events', schemaVersion: 1, rows: 1_500 })

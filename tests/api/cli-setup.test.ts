@@ -154,7 +154,8 @@ test('alert rules of the file are created, changed and deleted with it, and read
   const call = async (method: string, route: string, body?: object) => {
     const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
     const response = await fetch(`${appliance.url}/v1/webhooks/${route}`, {
-      ...{ method, headers },
+      method,
+      headers,
       ...(body && { body: JSON.stringify(body) }),
     })
     return { status: response.status, body: (await response.json()) as { [field: string]: unknown } }
@@ -162,8 +163,13 @@ test('alert rules of the file are created, changed and deleted with it, and read
   const rules = async () => (await call('GET', 'rules')).body['rules'] as { [field: string]: unknown }[]
   const [rule] = await rules()
   expect(rule).toMatchObject({
-    ...{ name: 'Many refused', kind: 'measure', fromFile: true, windowMinutes: 30, measure: 'share' },
-    ...{ filter: { type: ['agent.requested'], siteId: ['shop'] }, of: { outcome: ['blocked'] } },
+    name: 'Many refused',
+    kind: 'measure',
+    fromFile: true,
+    windowMinutes: 30,
+    measure: 'share',
+    filter: { type: ['agent.requested'], siteId: ['shop'] },
+    of: { outcome: ['blocked'] },
     condition: { kind: 'above', value: 0.1 },
   })
   const id = String(rule!['id'])

@@ -229,10 +229,23 @@ test('a key created beside the server works at once, and stops at once when revo
 
 /** They list, export, change or remove what is there. */
 const verbsOnData = [
-  ...['org list', 'key list', 'account list', 'demo remove', 'export audit', 'export traces', 'org keep'],
-  ...['org rename --name x', 'org delete --confirm default', 'site change shop --name x', 'key revoke key_x'],
-  ...['key rotate key_x', 'key change key_x --label x', 'erase --session x --yes', 'webhook remove ep_x'],
-  ...['account set-role --email a@example.com --role viewer', 'account remove --email a@example.com'],
+  'org list',
+  'key list',
+  'account list',
+  'demo remove',
+  'export audit',
+  'export traces',
+  'org keep',
+  'org rename --name x',
+  'org delete --confirm default',
+  'site change shop --name x',
+  'key revoke key_x',
+  'key rotate key_x',
+  'key change key_x --label x',
+  'erase --session x --yes',
+  'webhook remove ep_x',
+  'account set-role --email a@example.com --role viewer',
+  'account remove --email a@example.com',
 ]
 
 test('only commands that create something create the folder, for its owner alone', async () => {

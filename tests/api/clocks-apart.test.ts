@@ -15,7 +15,8 @@ import type { NodeRole } from '../../db/contract/nodes.ts'
 setDefaultTimeout(60_000)
 
 const keyRing = readKeyRing('ef'.repeat(32))
-const [minuteMs, hourMs] = [60_000, 3_600_000]
+const minuteMs = 60_000
+const hourMs = 3_600_000
 
 function openNode(url: string, role: NodeRole, aheadMs: number): Promise<TestServer> {
   const open = async (folder: string) => {
@@ -23,11 +24,16 @@ function openNode(url: string, role: NodeRole, aheadMs: number): Promise<TestSer
     return openStore({ folder, now: Date.now() + aheadMs, bootstrap, shared: { url, node: role } })
   }
   const webhooks = {
-    ...{ cron: '* * * * * *', backoffMs: [1_000] },
-    ...{ sinkDir: null, caFile: null, proxy: null },
+    cron: '* * * * * *',
+    backoffMs: [1_000],
+    sinkDir: null,
+    caFile: null,
+    proxy: null,
   }
   const config = {
-    ...{ keyRing, role, retention: { days: 1, bytes: null, auditDays: null } },
+    keyRing,
+    role,
+    retention: { days: 1, bytes: null, auditDays: null },
     webhooks: { ...webhooks, allow: ['127.0.0.0/8'] },
   }
   return testServer(config, 'quick', { open, node: { name: role, version: 'test', role }, aheadMs })

@@ -66,7 +66,11 @@ function within({ since, until }: Range, sites: string[]): TestEvent[] {
 }
 
 const seenOf = ({ sessionId, siteId, type, occurredAt, agent }: TestEvent) => ({
-  ...{ sessionId, siteId, type, atMs: Date.parse(occurredAt), trust: agent?.trust ?? null },
+  sessionId,
+  siteId,
+  type,
+  atMs: Date.parse(occurredAt),
+  trust: agent?.trust ?? null,
 })
 
 function countsOf(period: PeriodView, of: (one: TestEvent) => boolean): EventCounts {
@@ -232,7 +236,8 @@ test.each(ranges)(
 test('days follow the time zone: two events around its midnight are in two days, in UTC in one', async () => {
   const org = await makeOrg(server, 'zones')
   const reader = await person(server, org, 'viewer')
-  const [late, early] = ['2026-10-24T21:59:59.999Z', '2026-10-24T22:00:00.000Z'] // midnight of Berlin, in summer
+  const late = '2026-10-24T21:59:59.999Z'
+  const early = '2026-10-24T22:00:00.000Z' // midnight of Berlin, in summer
   const body = { events: [event('late', { occurredAt: late }), event('early', { occurredAt: early })] }
   const request = { orgId: org.id, kind: 'ingest' as const, label: 'zones', actor: 'cli' }
   const { secret } = await mintKey(server.store, request, server.clock)

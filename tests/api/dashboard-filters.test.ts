@@ -17,7 +17,8 @@ beforeAll(async () => {
   const body = {
     events: Array.from({ length: events }, (_, n) =>
       event(`e${n}`, {
-        ...{ occurredAt, outcome: n % 3 === 0 ? 'blocked' : 'success' },
+        occurredAt,
+        outcome: n % 3 === 0 ? 'blocked' : 'success',
         type: n % 2 === 0 ? 'agent.detected' : 'tool.executed',
         agent: { class: 'dom', trust: 'detected', vendor: n < 4 ? 'Old' : 'Older' },
       }),

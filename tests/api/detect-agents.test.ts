@@ -75,7 +75,9 @@ test('counts by vendor, name and purpose, for one site, all sites and filters, n
 
 test('agents beyond the limit of rows count as others of their vendor', () => {
   const agent = (vendor: string, name: string, count: number) => ({
-    ...{ vendor: { name: vendor }, name: { name }, purpose: 'missing' as const },
+    vendor: { name: vendor },
+    name: { name },
+    purpose: 'missing' as const,
     count,
   })
   const rows = [

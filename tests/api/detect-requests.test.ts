@@ -76,9 +76,13 @@ test('agents with verdicts and outcomes, pages folded, and no count of what a fi
     const counted = (...verdicts: string[]) =>
       total((one) => one.name === name && verdicts.includes(one.verdict))
     expect(byName.get(name)).toEqual({
-      ...{ vendor: { name: mine[0]!.vendor }, name: { name } },
-      ...{ requests: sum('requests'), refused: sum('refused'), failed: sum('failed') },
-      ...{ verified: counted('verified'), contradicted: counted('contradicted') },
+      vendor: { name: mine[0]!.vendor },
+      name: { name },
+      requests: sum('requests'),
+      refused: sum('refused'),
+      failed: sum('failed'),
+      verified: counted('verified'),
+      contradicted: counted('contradicted'),
       claimed: counted('consistent', 'unverifiable'),
       disallowed: 0,
     })
@@ -124,7 +128,9 @@ test('impostors are named with requests, time, pages and the list that contradic
   const { impostors } = await read<DetectClaims>('detect/claims')
   expect(impostors).toMatchObject([
     {
-      ...{ vendor: 'OpenAI', name: 'GPTBot', requests: 12 },
+      vendor: 'OpenAI',
+      name: 'GPTBot',
+      requests: 12,
       pages: [{ name: '/about', count: 4 }, { count: 1 }, { count: 1 }],
       evidence: { method: 'address', list: 'gptbot', listDate: '2025-10-30', networks: 17 },
     },
@@ -145,7 +151,9 @@ test('verdicts and evidence of a sender can be anything and name no impostor', a
   ]
   const events = agents.map((more, n) =>
     event(`hostile-${n}`, {
-      ...{ type: 'agent.requested', siteId: 'hostile', outcome: 'success' },
+      type: 'agent.requested',
+      siteId: 'hostile',
+      outcome: 'success',
       occurredAt: new Date(server.clock.now()).toISOString(),
       agent: { vendor: 'constructor', verdict: 'contradicted', ...more },
       metadata: {},
@@ -164,6 +172,9 @@ test('verdicts and evidence of a sender can be anything and name no impostor', a
 
 test('the command that imports a first log has paths of the server for its operators only', async () => {
   expect(await (await viewer.call('/api/sources/first')).json()).toEqual({
-    ...{ executable: 'sightglass', dataDir: null, org: null, log: '/var/log/nginx/access.log' },
+    executable: 'sightglass',
+    dataDir: null,
+    org: null,
+    log: '/var/log/nginx/access.log',
   })
 })

@@ -100,10 +100,8 @@ test('equals counting the events of /v1/traces, by any field, filter and range',
     fc.nat(20),
     fc.integer({ min: 1, max: 12 }),
     async (by, types, vendors, unit, since, length) => {
-      const [sinceMs, untilMs] = [
-        startMs + since * hourMs,
-        startMs + (since + length) * hourMs - (hourMs - unit),
-      ]
+      const sinceMs = startMs + since * hourMs
+      const untilMs = startMs + (since + length) * hourMs - (hourMs - unit)
       const times = { since: iso(sinceMs), until: iso(Math.max(untilMs, sinceMs + 1)) }
       const found = await traces({ ...times, type: types, vendor: vendors })
       const filter = [...types.map((type) => `type:${type}`), ...vendors.map((vendor) => `vendor:${vendor}`)]
@@ -181,7 +179,9 @@ test('searches a text, and cuts days at the midnights of a zone with half hours'
   })
   const { period, all } = (await page.json()) as ExploreAnswer
   expect([all.total, period!.onTheHour, period!.edges.map((edge) => edge % (3 * hourMs))]).toEqual([
-    ...[events.length, true, period!.edges.map(() => hourMs / 2)],
+    events.length,
+    true,
+    period!.edges.map(() => hourMs / 2),
   ])
 })
 
@@ -222,7 +222,8 @@ test('NDJSON ends with the result, and the dashboard gets the same numbers with 
     result.all.total,
   ])
   expect(mine.period).toMatchObject({
-    ...{ range: '7d', zone: 'Europe/Berlin' },
+    range: '7d',
+    zone: 'Europe/Berlin',
     filters: [{ name: 'type', value: 'tool.executed' }],
   })
 })
@@ -300,7 +301,10 @@ test('an invalid query names its parameter', async () => {
     const response = await server.call(`/v1/explore?${query}`, { key: secret })
     const body = (await response.json()) as { error: string; issues: { path: string }[] }
     expect([query, response.status, body.error, body.issues[0]?.path]).toEqual([
-      ...[query, 400, 'invalid_query', parameter],
+      query,
+      400,
+      'invalid_query',
+      parameter,
     ])
   }
   expect((await server.call('/v1/explore')).status).toBe(401)

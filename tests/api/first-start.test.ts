@@ -51,7 +51,9 @@ test('three nodes bootstrap once, print one link, and apply the setup file once'
   const acme = (await store.orgs.find('acme'))!
   expect((await store.keys.list({ orgId: acme.id })).map(({ label }) => label)).toEqual(['shop'])
   const made = await store.audit.list({
-    ...{ orgId: 'org_system', limit: 50, beforeSeq: null },
+    orgId: 'org_system',
+    limit: 50,
+    beforeSeq: null,
     filter: { actions: ['org.created'] },
   })
   expect(made.entries).toHaveLength(2)
@@ -71,7 +73,8 @@ test('three nodes bootstrap once, print one link, and apply the setup file once'
 test('a node with another key ring is refused and says what to do; a ring that has the key replaces it', async () => {
   const env = envOf(foreign)
   const refused = await cli(['serve', '--listen', '127.0.0.1:0', '--node-name', 'd'], {
-    ...{ dataDir: dir.join('d'), env },
+    dataDir: dir.join('d'),
+    env,
   })
   expect(refused.code).not.toBe(0)
   expect(refused.stderr).toContain('the key ring (--key-file or SIGHTGLASS_KEY_RING) lacks the key')

@@ -115,7 +115,8 @@ test('without raw=true formulas are escaped', async () => {
   const response = await get('?since=2026-07-01', 'text/csv')
   expect(response.headers.get('x-csv-formula-guard')).toBe('on')
   const text = await response.text()
-  const [header, row] = [text.split('\n')[0], text.slice(text.indexOf('\n') + 2)]
+  const header = text.split('\n')[0]
+  const row = text.slice(text.indexOf('\n') + 2)
   expect(header).toBe(
     'id,siteId,sessionId,occurredAt,type,outcome,tool,durationMs,class,trust,vendor,decision,ruleId,page,protocol,subject,error,name,purpose,verdict,robots,door,key,observedBy,receivedAt,judgedBy,network,event',
   )
@@ -145,7 +146,8 @@ test('events that arrive during an export are not in it', async () => {
 
 test('the largest events are read in small pages, all of them', async () => {
   await using other = await testServer()
-  const [key, reader] = [await other.key('ingest'), await other.key('secret')]
+  const key = await other.key('ingest')
+  const reader = await other.key('secret')
   const large = (n: number) => event(`large${n}`, { metadata: { filler: '€"'.repeat(12_000), n } })
   for (let from = 0; from < 240; from += 80) {
     const body = { events: Array.from({ length: 80 }, (_, n) => large(from + n)) }

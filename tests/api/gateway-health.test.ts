@@ -125,7 +125,8 @@ test('senders with a wrong clock, and secret keys used in a browser', async () =
 
 test('near misses of known fields are counted and named per key, and reject nothing', async () => {
   const { durationMs: _, ...plain } = event('near')
-  const [first, second] = [await server.key('ingest', { label: 'near' }), await server.key('ingest')]
+  const first = await server.key('ingest', { label: 'near' })
+  const second = await server.key('ingest')
   const post = async (key: string, events: object[]) => {
     const answer = await server.call('/v1/sdk/events', { key, body: { events } })
     return ((await answer.json()) as { accepted?: number }).accepted

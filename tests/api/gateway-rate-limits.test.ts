@@ -42,7 +42,8 @@ test('each key has its own limit', async () => {
     rateLimits: { gateway: perMinute(4), ingest: null },
     trustedProxies: ['127.0.0.0/8'],
   })
-  const [one, other] = [await server.key('secret'), await server.key('secret')]
+  const one = await server.key('secret')
+  const other = await server.key('secret')
   const from = (key: string, address: string) =>
     server.call('/v1/traces', { key, headers: { 'x-forwarded-for': address } }).then(({ status }) => status)
   const used: number[] = []

@@ -28,7 +28,8 @@ const before = iso(noon - 3_600_000)
 
 test('counts by kind, hour and site of the whole time', async () => {
   expect(await requests('?since=2026-01-01')).toEqual({
-    ...{ since: '2026-01-01T00:00:00.000Z', until: null },
+    since: '2026-01-01T00:00:00.000Z',
+    until: null,
     byKind: {
       agent: { requests: 3, bytes: 600 },
       person: { requests: 3, bytes: 900 },

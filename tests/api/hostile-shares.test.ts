@@ -30,8 +30,13 @@ async function twoOrganizations(config: Partial<ServeConfig> = {}) {
   const now = server.clock.now()
   const org = { id: newId('org'), name: 'Other', slug: 'other', createdAtMs: now }
   const audit = {
-    ...{ id: newId('aud'), orgId: org.id, actor: 'cli', action: 'org.created', target: org.id },
-    ...{ metadata: {}, occurredAtMs: now },
+    id: newId('aud'),
+    orgId: org.id,
+    actor: 'cli',
+    action: 'org.created',
+    target: org.id,
+    metadata: {},
+    occurredAtMs: now,
   }
   await server.store.orgs.create({ org, owner: null, audit } as never)
   const keyOf = async (kind: 'ingest' | 'secret') =>

@@ -101,8 +101,12 @@ async function openAlert(): Promise<string> {
   const about = { id: newId('wh'), orgId: server.org.id, endpointId, url: hookUrl(), lane: endpointId }
   await server.store.webhooks.openIncident({
     incident: {
-      ...{ id, orgId: server.org.id, ruleId, subject: id },
-      ...{ ...times, data: { vendor: 'v', firstSeenAt: '' } },
+      id,
+      orgId: server.org.id,
+      ruleId,
+      subject: id,
+      ...times,
+      data: { vendor: 'v', firstSeenAt: '' },
     },
     delivery: { ...about, body: '{}', scheduledAtMs: server.clock.now() },
     once: false,
@@ -357,7 +361,10 @@ describe('the first owner, by each way to create one', () => {
   }
   const log = { error: (event: string) => expect(event).toBe('nothing to log') } as unknown as Log
   const cliContext = ({ store, clock }: TestServer): WorkContext => ({
-    ...{ store, clock, baseUrl: 'http://127.0.0.1:7400', ingestUrl: null },
+    store,
+    clock,
+    baseUrl: 'http://127.0.0.1:7400',
+    ingestUrl: null,
     webhooks: () => expect.unreachable(),
   })
   const ways: { [way: string]: (fresh: TestServer) => Promise<unknown> } = {

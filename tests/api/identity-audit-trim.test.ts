@@ -268,10 +268,8 @@ test('a trim that is not on the chain, or is at its newest entry, is rejected', 
 
 test('owners set the retention of their organization’s trail; an invalid number of days is rejected', async () => {
   await using server = await testServer({ retention: { days: 90, bytes: null, auditDays: 400 } })
-  const [owner, viewer] = [
-    await person(server, server.org, 'owner'),
-    await person(server, server.org, 'viewer'),
-  ]
+  const owner = await person(server, server.org, 'owner')
+  const viewer = await person(server, server.org, 'viewer')
   const setting = async () =>
     (await (await viewer.call('/api/retention')).json()) as { [member: string]: unknown }
   expect(await setting()).toMatchObject({ auditDays: null, appliance: { auditDays: 400 } })

@@ -112,7 +112,8 @@ test('the expiry of a key in use can be set, moved and removed; the audit row ha
       ? ((await answer.json()) as { key: { expiresAt: string | null } }).key.expiresAt
       : await errorOf(answer)
   }
-  const [first, second] = ['2096-01-31T23:59:59.000Z', '2097-02-28T00:00:00.000Z']
+  const first = '2096-01-31T23:59:59.000Z'
+  const second = '2097-02-28T00:00:00.000Z'
   expect(await change({ expiresAt: first })).toBe(first)
   expect(await change({ label: 'the page' })).toBe(first) // omitted: unchanged
   expect(await change({ expiresAt: second })).toBe(second)

@@ -244,7 +244,8 @@ test('sessions are listed and revoked, and a new password ends the others', asyn
   const me = await person(server, server.org, 'viewer')
   const again = async () =>
     caller(server, cookieOf(await server.call('/api/sign-in', { body: { email: me.email, password } })))
-  const [phone, laptop] = [await again(), await again()]
+  const phone = await again()
+  const laptop = await again()
   type Account = { signIns: { id: string; current: boolean }[] }
   const list = async () => ((await (await me.call('/api/account')).json()) as Account).signIns
   expect((await list()).filter(({ current }) => current).length).toBe(1)
@@ -336,12 +337,11 @@ test('wrong codes are throttled', async () => {
 })
 
 test('share links end when their creator is removed or may no longer share; the dialog knows how many', async () => {
-  const [org, fields] = [server.org, { name: 'Week', page: 'overview', search: '', days: 7 }]
-  const [leaver, demoted, other] = [
-    await person(server, org, 'admin'),
-    await person(server, org, 'admin'),
-    await person(server, org, 'owner'),
-  ]
+  const org = server.org
+  const fields = { name: 'Week', page: 'overview', search: '', days: 7 }
+  const leaver = await person(server, org, 'admin')
+  const demoted = await person(server, org, 'admin')
+  const other = await person(server, org, 'owner')
   const make = async (by: Person) =>
     ((await (await by.post('/api/share-links', fields)).json()) as { token: string }).token
   const tokens = [await make(leaver), await make(leaver), await make(demoted), await make(other)]

@@ -299,7 +299,10 @@ test('a site that had only visits before and has requests now is not compared, n
   const now = server.clock.now()
   const made = (siteId: string, type: string, daysAgo: number, n: number) =>
     event(`${siteId}-${type}-${daysAgo}-${n}`, {
-      ...{ siteId, type, outcome: 'success', metadata: { page: '/' } },
+      siteId,
+      type,
+      outcome: 'success',
+      metadata: { page: '/' },
       occurredAt: new Date(now - daysAgo * 86_400_000).toISOString(),
       agent: { class: 'crawler', vendor: 'OpenAI' },
     })

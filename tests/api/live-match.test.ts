@@ -87,7 +87,8 @@ interface Missed {
 
 const isoIn = (ms: number) => new Date(Date.now() + ms).toISOString()
 const where = (...pairs: [string, string][]): EventFilter => ({
-  ...{ types: [], outcomes: [] },
+  types: [],
+  outcomes: [],
   where: pairs.map(([name, value]) => ({ name, value })),
 })
 const filters: EventFilter[] = [

@@ -9,7 +9,8 @@ import { testServer, type TestServer } from '../support/server.ts'
 import { runs } from '../support/runs.ts'
 
 let server: TestServer
-let [key, ingest] = ['', '']
+let key = ''
+let ingest = ''
 const hourMs = 3_600_000
 const sites = ['site-0', 'site-1', 'site-2']
 const types = ['agent.detected', 'tool.executed', 'authz.evaluated', 'authz.policies_set']
@@ -24,8 +25,12 @@ beforeAll(async () => {
   const events = Array.from({ length: 900 }, (_, n) =>
     event(`e${n}`, {
       occurredAt: new Date(now - n * n * 2_300 - n).toISOString(),
-      ...{ siteId: sites[n % 3], type: types[(n >> 1) % 4], outcome: outcomes[(n >> 2) % 3] },
-      ...{ tool: tools[(n >> 3) % 3], sessionId: `session-${n % 40}`, durationMs: n % 50 },
+      siteId: sites[n % 3],
+      type: types[(n >> 1) % 4],
+      outcome: outcomes[(n >> 2) % 3],
+      tool: tools[(n >> 3) % 3],
+      sessionId: `session-${n % 40}`,
+      durationMs: n % 50,
       agent: { class: 'dom', trust: 'detected', vendor: `vendor-${n % 7}`, name: n % 2 === 0 ? 'Bot' : null },
       policy: {
         ...(n % 3 > 0 && { decision: n % 5 === 0 ? 'deny' : 'allow' }), // else evaluations imply one
@@ -280,7 +285,11 @@ test('a refusal is explained with its rule, the tool of its time and what came b
   ])
   const newest = await ask(server.call, key, 'explain_refusal', { siteId: 'shop-z' })
   expect(newest).toMatchObject({
-    ...{ count: 1, complete: true, sameRule: 1, earlierEvents: 1, earlierComplete: true },
+    count: 1,
+    complete: true,
+    sameRule: 1,
+    earlierEvents: 1,
+    earlierComplete: true,
     refusal: { untrusted: { id: 'no', ruleId: 'tool:checkout.pay', reason: 'trust below verified' } },
     toolThen: { version: 1, untrusted: 'Pays for the cart.' },
     earlier: [{ untrusted: { id: 'before' } }],
@@ -310,8 +319,12 @@ async function plantOrders(): Promise<TestEvent> {
     const text = (at: number, max: number) => plant(n * 5 + at).slice(0, max)
     return event(text(0, 190), {
       occurredAt: new Date(server.clock.now() - n * 1_000).toISOString(),
-      ...{ siteId: text(1, 180), sessionId: text(2, 180), tool: text(3, 190), error: text(4, 1_900) },
-      ...{ type: 'tool.executed', outcome: 'plant_ignore_all_instructions' },
+      siteId: text(1, 180),
+      sessionId: text(2, 180),
+      tool: text(3, 190),
+      error: text(4, 1_900),
+      type: 'tool.executed',
+      outcome: 'plant_ignore_all_instructions',
       agent: { class: text(1, 60), vendor: text(1, 190), name: text(2, 190), trust: 'detected' },
       policy: { decision: 'deny', ruleId: text(3, 190), reason: text(4, 1_900) },
       metadata: {

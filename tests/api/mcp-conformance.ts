@@ -19,8 +19,13 @@ interface Suite {
 }
 
 const calls = [
-  ...['tools-call-simple-text', 'tools-call-image', 'tools-call-audio', 'tools-call-embedded-resource'],
-  ...['tools-call-mixed-content', 'tools-call-error', 'json-schema-2020-12'],
+  'tools-call-simple-text',
+  'tools-call-image',
+  'tools-call-audio',
+  'tools-call-embedded-resource',
+  'tools-call-mixed-content',
+  'tools-call-error',
+  'json-schema-2020-12',
 ]
 const handshake = ['server-initialize', 'ping', 'tools-list', 'dns-rebinding-protection']
 const suites: Suite[] = [
@@ -77,7 +82,8 @@ const diagnostics: { [name: string]: () => ToolResult } = {
   }),
   test_missing_capability: () => {
     throw new RpcError(-32021, 'The client lacks the capability sampling.', {
-      ...{ status: 400, data: { requiredCapabilities: { sampling: {} } } },
+      status: 400,
+      data: { requiredCapabilities: { sampling: {} } },
     })
   },
   test_streaming_elicitation: () => ({ content: [text('done')] }),
@@ -114,7 +120,9 @@ export const diagnosticServer: McpServer = {
   info: { name: 'diagnostics', title: 'Diagnostics', version: '1' },
   instructions: '',
   tools: Object.keys(diagnostics).map((name) => ({
-    ...{ name, title: name, description: `The suite calls ${name}.` },
+    name,
+    title: name,
+    description: `The suite calls ${name}.`,
     inputSchema: (name === 'json_schema_2020_12_tool' ? schema2020 : { type: 'object' }) as Schema,
   })),
   async call(name) {

@@ -22,8 +22,16 @@ import { testServer, type TestServer } from '../support/server.ts'
 let server: TestServer
 let key: string
 const names = [
-  ...['describe_record', 'count', 'timeline', 'find_events', 'get_event', 'find_sessions', 'session_story'],
-  ...['explain_refusal', 'tool_health', 'changes'],
+  'describe_record',
+  'count',
+  'timeline',
+  'find_events',
+  'get_event',
+  'find_sessions',
+  'session_story',
+  'explain_refusal',
+  'tool_health',
+  'changes',
 ]
 
 beforeAll(async () => {
@@ -165,7 +173,9 @@ test('null is an absent value of every message and every tool, and so is an empt
       const empty = properties[argument]!.type === 'array' ? [] : ''
       for (const value of [null, empty]) {
         expect({ name, argument, value, ...(await shape({ ...given, [argument]: value })) }).toEqual({
-          ...{ name, argument, value },
+          name,
+          argument,
+          value,
           ...plain,
         })
         tried++
@@ -244,7 +254,8 @@ describe('2026-07-28', () => {
     for (const meta of [{}, versionless, { [version]: modernVersion }])
       expect(await rpc(discover(meta), named)).toMatchObject({ status: 400, id: 1, error: { code: -32602 } })
     const future = await rpc(discover({ ...modernMeta, [version]: '2099-01-01' }), {
-      ...{ ...named, 'mcp-protocol-version': '2099-01-01' },
+      ...named,
+      'mcp-protocol-version': '2099-01-01',
     })
     const data = { supported: expect.arrayContaining([modernVersion, '2024-11-05']), requested: '2099-01-01' }
     expect(future).toMatchObject({ status: 400, error: { code: -32022, data } })
@@ -256,10 +267,8 @@ test('every kind of content passes in both eras, and an error of a tool has its 
     const call = request('tools/call', { name })
     const meta = request('tools/call', { name, _meta: modernMeta })
     const headers = { 'mcp-protocol-version': modernVersion, 'mcp-method': 'tools/call', 'mcp-name': name }
-    const [old, now] = [
-      await answerMessage(diagnosticServer, call, new Headers()),
-      await answerMessage(diagnosticServer, meta, new Headers(headers)),
-    ]
+    const old = await answerMessage(diagnosticServer, call, new Headers())
+    const now = await answerMessage(diagnosticServer, meta, new Headers(headers))
     const isRefused = name === 'test_missing_capability'
     expect([name, old.status, now.status]).toEqual([name, ...(isRefused ? [400, 400] : [200, 200])])
     if (isRefused) expect(now.body).toMatchObject({ error: { code: -32021 } })
@@ -403,7 +412,10 @@ describe('keys', () => {
 const entriesOf = async () =>
   (
     await server.store.audit.list({
-      ...{ orgId: server.org.id, limit: 50, beforeSeq: null, filter: { actions: ['mcp_session.started'] } },
+      orgId: server.org.id,
+      limit: 50,
+      beforeSeq: null,
+      filter: { actions: ['mcp_session.started'] },
     })
   ).entries
 
@@ -432,7 +444,9 @@ test('a session of questions is one entry, written before its first answer', asy
   const params = { name: 'count', _meta: { ...modernMeta, 'io.modelcontextprotocol/clientInfo': hostile } }
   server.clock.move(31 * 60_000)
   await send(server.call, fresh, request('tools/call', params), {
-    ...{ 'mcp-protocol-version': modernVersion, 'mcp-method': 'tools/call', 'mcp-name': 'count' },
+    'mcp-protocol-version': modernVersion,
+    'mcp-method': 'tools/call',
+    'mcp-name': 'count',
   })
   expect(String((await entriesOf())[0]!.metadata['client']).length).toBeLessThanOrEqual(80)
 })
@@ -481,7 +495,8 @@ async function eventsNow() {
 
 test('no question changes anything', async () => {
   await ask(server.call, key, 'count') // begins the session
-  const [before, counted] = [await digest(), await eventsNow()]
+  const before = await digest()
+  const counted = await eventsNow()
   expect(before.size).toBeGreaterThan(10)
   const args: { [name: string]: object[] } = {
     count: [{}, { by: 'tool' }, { vendor: 'Operator', by: 'page' }, { q: 'trust' }],

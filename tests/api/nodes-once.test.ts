@@ -35,8 +35,12 @@ const keys = { ingest: '', secret: '' }
 const now = (): number => Date.now() + movedMs
 
 const webhooks = {
-  ...{ cron: '* * * * * *', backoffMs: [1_000, 1_000, 1_000], allow: ['127.0.0.0/8'] },
-  ...{ sinkDir: null, caFile: null, proxy: null },
+  cron: '* * * * * *',
+  backoffMs: [1_000, 1_000, 1_000],
+  allow: ['127.0.0.0/8'],
+  sinkDir: null,
+  caFile: null,
+  proxy: null,
 }
 const rulesOf = (folder: string, label = 'ops') =>
   reportRules(
@@ -74,7 +78,9 @@ beforeAll(async () => {
   keys.ingest = await a.key('ingest')
   keys.secret = await a.key('secret')
   const made = await api<{ endpoint: { id: string } }>('/v1/webhooks/endpoints', {
-    ...{ url: `${receiver.url}/ok/once`, label: 'ops', types: ['sdk.error'] },
+    url: `${receiver.url}/ok/once`,
+    label: 'ops',
+    types: ['sdk.error'],
   })
   endpointId = made.endpoint.id
 })
@@ -151,7 +157,8 @@ test('two nodes that both believe to have the job write each file, entry and del
       rulesOf(folder).map((rule) => ({ ...rule, zone: 'Asia/Tokyo' })),
     )
   const before = (await sentEntries()).length
-  const [first, second] = [node(a), node(b)]
+  const first = node(a)
+  const second = node(b)
   const signal = new AbortController().signal
   for (let days = 0; days < 5; days++) {
     const at = now() + days * dayMs
@@ -171,8 +178,13 @@ test('two nodes that both believe to have the job write each file, entry and del
 
 const parts = ({ store, dataDir }: TestServer, more: Partial<WebhookOptions> = {}) =>
   startWebhooks({
-    ...{ config: webhooks, dataDir, keyRing, store, clock: { now, elapsed: () => performance.now() } },
-    ...{ log: startLog({ level: 'error', clock: { now, elapsed: () => performance.now() } }), ...more },
+    config: webhooks,
+    dataDir,
+    keyRing,
+    store,
+    clock: { now, elapsed: () => performance.now() },
+    log: startLog({ level: 'error', clock: { now, elapsed: () => performance.now() } }),
+    ...more,
     version: 'test',
   })
 
@@ -181,8 +193,13 @@ const post = (vendor: string, outcome: string, count: number) =>
     key: keys.ingest,
     body: {
       events: Array.from({ length: count }, () => ({
-        ...{ id: crypto.randomUUID(), siteId: 'shop', sessionId: 's', type: 'agent.requested', outcome },
-        ...{ occurredAt: new Date(now() - 1_000).toISOString(), agent: { vendor } },
+        id: crypto.randomUUID(),
+        siteId: 'shop',
+        sessionId: 's',
+        type: 'agent.requested',
+        outcome,
+        occurredAt: new Date(now() - 1_000).toISOString(),
+        agent: { vendor },
       })),
     },
   })
@@ -202,12 +219,20 @@ async function takeAlertsJob(): Promise<void> {
 
 test('alerts of groups that both nodes evaluate at once open and resolve once', async () => {
   await api('/v1/webhooks/rules', {
-    ...{ kind: 'measure', name: 'Refused', endpointId, measure: 'share', of: { outcome: 'blocked' } },
-    ...{ condition: { kind: 'above', value: 0.5 }, windowMinutes: 5, groupBy: 'vendor', groupsMax: 100 },
+    kind: 'measure',
+    name: 'Refused',
+    endpointId,
+    measure: 'share',
+    of: { outcome: 'blocked' },
+    condition: { kind: 'above', value: 0.5 },
+    windowMinutes: 5,
+    groupBy: 'vendor',
+    groupsMax: 100,
   })
   await takeAlertsJob()
   const vendors = Array.from({ length: 20 }, (_, n) => `vendor ${n}`)
-  const [first, second] = [parts(a), parts(b)]
+  const first = parts(a)
+  const second = parts(b)
   try {
     for (const [n, vendor] of vendors.entries()) {
       await post(vendor, 'blocked', 2)
@@ -244,7 +269,8 @@ test('a node that is suspended during its evaluation opens no alert that another
     return open
   }
   const store = { ...a.store, webhooks: { ...a.store.webhooks, openIncidents } }
-  const [suspended, other] = [parts(a, { store }), parts(b)]
+  const suspended = parts(a, { store })
+  const other = parts(b)
   const evaluate = (of: typeof other, lease: Awaited<ReturnType<typeof claim>>) =>
     of.run(now(), (work) => work(lease!))
   try {

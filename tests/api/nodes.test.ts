@@ -84,7 +84,10 @@ test('operators see every node with its state, and a missing one for a day', asy
   const older = { name: 'core', version: '0.9.0', role: 'jobs' as const }
   await a.store.nodes.register({ node: older, now: Date.now() })
   const report = {
-    ...{ queuedBytes: 7, queuedMs: 8, viewMs: 9, isEnding: true },
+    queuedBytes: 7,
+    queuedMs: 8,
+    viewMs: 9,
+    isEnding: true,
     aheadMs: -6_000,
     problem: 'disk',
   }

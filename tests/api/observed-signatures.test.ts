@@ -50,8 +50,13 @@ let count = 0
 
 const claimed = (more: object = {}): { id: string } & object =>
   event(`s${count++}`, {
-    ...{ siteId: 'shop', type: 'agent.requested', outcome: 'success', agent },
-    ...{ occurredAt: new Date().toISOString(), sessionId: `session ${count}`, ...more },
+    siteId: 'shop',
+    type: 'agent.requested',
+    outcome: 'success',
+    agent,
+    occurredAt: new Date().toISOString(),
+    sessionId: `session ${count}`,
+    ...more,
   })
 
 async function post(events: { id: string }[], observed: object): Promise<Provenance[]> {
@@ -145,14 +150,16 @@ test('a nonce or a base counts once; what is sent again keeps its verdict', asyn
 test('the request and the start of its session share a signature', async () => {
   const once = signed({ nonce: nonce() })
   const same = { occurredAt: new Date().toISOString(), sessionId: 'both' }
-  const [start, request] = [claimed(same), claimed(same)]
+  const start = claimed(same)
+  const request = claimed(same)
   const observed = { [start.id]: { signature: once }, [request.id]: { signature: once } }
   expect((await post([start, request], observed)).map(({ verdict }) => verdict)).toEqual([
     'verified',
     'verified',
   ])
   const other = signed({ nonce: nonce() })
-  const [a, b] = [claimed(), claimed()]
+  const a = claimed()
+  const b = claimed()
   const verdicts = await post([a, b], { [a.id]: { signature: other }, [b.id]: { signature: other } })
   expect(verdicts.map(({ verdict }) => verdict).sort()).toEqual(['unverifiable', 'verified'])
 })

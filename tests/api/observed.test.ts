@@ -54,7 +54,10 @@ test('a genuine and a false address are judged by the appliance, in the name of 
   expect(JSON.parse(real.evidence!)).toMatchObject({ method: 'address', list: 'gptbot' })
   expect(JSON.parse(real.evidence!).listDigest).toMatch(/^[0-9a-f]{64}$/)
   expect(await record('fake')).toMatchObject({
-    ...{ verdict: 'contradicted', judgedBy: 'appliance', observedBy: keyId, network: '198.51.100.0/24' },
+    verdict: 'contradicted',
+    judgedBy: 'appliance',
+    observedBy: keyId,
+    network: '198.51.100.0/24',
   })
   expect(await record('unseen')).toMatchObject({ verdict: null, judgedBy: null, observedBy: null })
   const secret = await server.key('secret')

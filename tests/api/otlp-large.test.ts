@@ -98,6 +98,10 @@ test('spans that the store refuses count as refused by their scope', async () =>
   const refused = Number(partialSuccess!.rejected)
   expect(refused).toBeGreaterThan(200)
   expect((await health()).otlp.scopes.find(({ scope }) => scope === 'sites')).toEqual({
-    ...{ scope: 'sites', mapped: 1_200 - refused, modelCalls: 0, leftOut: 0, refused },
+    scope: 'sites',
+    mapped: 1_200 - refused,
+    modelCalls: 0,
+    leftOut: 0,
+    refused,
   })
 })

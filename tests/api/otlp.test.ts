@@ -50,17 +50,15 @@ async function countOf(siteId: string): Promise<number> {
 describe('spans', () => {
   test('a tool call in protobuf becomes an event, and the answer is empty', async () => {
     const call = {
-      ...{
-        'gen_ai.operation.name': 'execute_tool',
-        'gen_ai.tool.name': 'search',
-        'gen_ai.tool.call.id': 'call_1',
-      },
-      ...{
-        'gen_ai.conversation.id': 'conv_1',
-        'gen_ai.provider.name': 'openai',
-        'gen_ai.agent.name': 'Shopper',
-      },
-      ...{ 'gen_ai.tool.call.arguments': '{"secret":1}', retries: 3, ratio: 0.5 },
+      'gen_ai.operation.name': 'execute_tool',
+      'gen_ai.tool.name': 'search',
+      'gen_ai.tool.call.id': 'call_1',
+      'gen_ai.conversation.id': 'conv_1',
+      'gen_ai.provider.name': 'openai',
+      'gen_ai.agent.name': 'Shopper',
+      'gen_ai.tool.call.arguments': '{"secret":1}',
+      retries: 3,
+      ratio: 0.5,
     }
     const span = {
       traceId: '5b8efff798038103d269b633813fc60c',
@@ -82,9 +80,15 @@ describe('spans', () => {
       durationMs: 250.000001,
       agent: { vendor: 'OpenAI', name: 'Shopper', trust: 'declared' },
       metadata: {
-        ...{ traceId: '5b8efff798038103d269b633813fc60c', spanId: 'eee19b7ec3c1b174' },
-        ...{ parentSpanId: 'aaaaaaaaaaaaaaaa', span: 'execute_tool search', spanKind: 'internal' },
-        ...{ service: 'shop', scope: 'test', callId: 'call_1', attributes: stays },
+        traceId: '5b8efff798038103d269b633813fc60c',
+        spanId: 'eee19b7ec3c1b174',
+        parentSpanId: 'aaaaaaaaaaaaaaaa',
+        span: 'execute_tool search',
+        spanKind: 'internal',
+        service: 'shop',
+        scope: 'test',
+        callId: 'call_1',
+        attributes: stays,
       },
     })
   })
@@ -159,7 +163,11 @@ describe('spans', () => {
     })
     const { otlp } = (await health.json()) as { otlp: { scopes: Json[] } }
     expect(otlp.scopes.find(({ scope }) => scope === 'library')).toEqual({
-      ...{ scope: 'library', mapped: 3, modelCalls: 1, leftOut: 1, refused: 1 },
+      scope: 'library',
+      mapped: 3,
+      modelCalls: 1,
+      leftOut: 1,
+      refused: 1,
     })
     // On disk, so a restart loses none of them.
     const sums =
@@ -354,7 +362,8 @@ describe('bodies of another form', () => {
       ['many', { events: Array.from({ length: 1_001 }, (_, n) => event(`moved-${n}`)) }],
     ]
     for (const [what, body] of bodies) {
-      const [here, there] = [await server.key('ingest', { label: what }), await server.key('ingest')]
+      const here = await server.key('ingest', { label: what })
+      const there = await server.key('ingest')
       const answers = []
       for (const [path, key] of [
         ['/v1/traces', here],

@@ -309,7 +309,8 @@ test('open files: a database with fewer arrivals, as after a restore, replaces a
 })
 
 test('open files: expired events leave them', async () => {
-  const { orgId, limit } = { orgId: server.org.id, limit: server.clock.now() + 1 }
+  const orgId = server.org.id
+  const limit = server.clock.now() + 1
   for (;;) {
     const step = await server.store.events.expire({
       orgId,

@@ -150,7 +150,8 @@ test('requests leave no memory behind', async () => {
 
 test('a start after a kill reads little of a large folder', async () => {
   await appliance.kill()
-  const [folder, log] = [folderBytes(), logBytes()]
+  const folder = folderBytes()
+  const log = logBytes()
   appliance = await startAgain()
   const read = bytesRead(appliance.pid) - startBytes
   report('folder, its log, read by the start beyond an empty one', folder, log, read)

@@ -32,17 +32,25 @@ beforeAll(async () => {
     // A number that a double cannot hold, so that the text must be returned as it was sent.
     const body = JSON.stringify({ events }).replaceAll('"note":0', exact)
     const answer = await server.call('/v1/sdk/events', {
-      ...{ key: ingest, body, headers: { 'content-type': 'application/json' } },
+      key: ingest,
+      body,
+      headers: { 'content-type': 'application/json' },
     })
     expect(await answer.json()).toMatchObject({ accepted: 1_000 })
   }
   const logs = await server.key('ingest', { label: 'drain' })
   const answer = await server.call('/v1/sdk/access-logs?siteId=shop', {
-    ...{ method: 'POST', key: logs, body: agentsLog(now), headers: { 'content-type': 'text/plain' } },
+    method: 'POST',
+    key: logs,
+    body: agentsLog(now),
+    headers: { 'content-type': 'text/plain' },
   })
   expect(answer.status).toBe(202)
   await server.store.events.append({
-    ...{ orgId: server.org.id, keyId: demoKeyId, door: 'demo', receivedAtMs: now },
+    orgId: server.org.id,
+    keyId: demoKeyId,
+    door: 'demo',
+    receivedAtMs: now,
     events: [checkEvent(event('sample', { occurredAt: new Date(now).toISOString() }), [])!],
   })
   const keys = await server.store.keys.list({ orgId: server.org.id, kind: 'ingest' })
@@ -58,7 +66,11 @@ function claimed(n: number, now: number): TestEvent {
     outcome: 'success',
     siteId: 'shop',
     agent: {
-      ...{ class: 'crawler', vendor: 'OpenAI', name: 'GPTBot', trust: 'verified', verdict: 'verified' },
+      class: 'crawler',
+      vendor: 'OpenAI',
+      name: 'GPTBot',
+      trust: 'verified',
+      verdict: 'verified',
       evidence: { method: 'address', list: 'https://evil.example/list.json' },
     },
     metadata: { page: '/', note: 0 },
@@ -85,8 +97,14 @@ test('a page has the records of its events in their order, and without include i
   expect(records).toHaveLength(events.length)
   for (const record of records!)
     expect(record).toEqual({
-      ...{ door: 'events', key: senderKey, receivedAt: record.receivedAt, verdict: 'verified' },
-      ...{ judgedBy: 'sender', observedBy: null, evidence: null, network: null },
+      door: 'events',
+      key: senderKey,
+      receivedAt: record.receivedAt,
+      verdict: 'verified',
+      judgedBy: 'sender',
+      observedBy: null,
+      evidence: null,
+      network: null,
     })
   expect(Object.keys(await json<Page>('/v1/traces?limit=1'))).toEqual(['events', 'nextCursor'])
   expect((await get('/v1/traces?include=everything')).status).toBe(400)
@@ -99,7 +117,10 @@ test("the appliance's own verdict has its evidence, and the network of an impost
   expect(requests).toHaveLength(impostors.reduce((sum, one) => sum + one.requests, 0))
   const [record] = page.records!
   expect(record).toMatchObject({
-    ...{ door: 'access-log', key: logKey, judgedBy: 'appliance', observedBy: logKey },
+    door: 'access-log',
+    key: logKey,
+    judgedBy: 'appliance',
+    observedBy: logKey,
     evidence: { method: 'address', listDigest: expect.stringMatching(/^[0-9a-f]{64}$/) as string },
   })
   expect(record!.network).toMatch(/\/24$/)
@@ -216,12 +237,17 @@ test("pages count no sender's verdict as Verified, and name the key", async () =
   const { verdicts, judgements, unjudged } = await read<Requests>('/api/detect/requests?range=24h')
   expect(verdicts.rows.find(({ value }) => value === 'verified')?.count).toBe(ownCount('verified'))
   expect(judgements.find(({ judgedBy }) => judgedBy === 'sender')).toMatchObject({
-    ...{ verdict: 'verified', by: senderKey, label: 'backend', count: claimedCount },
+    verdict: 'verified',
+    by: senderKey,
+    label: 'backend',
+    count: claimedCount,
   })
   expect(
     judgements.find(({ judgedBy, verdict }) => judgedBy === 'appliance' && verdict === 'verified'),
   ).toMatchObject({
-    ...{ by: logKey, label: 'drain', count: ownCount('verified') },
+    by: logKey,
+    label: 'drain',
+    count: ownCount('verified'),
   })
   expect(unjudged).toBeNull()
   const { agents } = await read<{ agents: { verified: number }[] }>('/api/detect/claims?range=24h')
@@ -248,8 +274,12 @@ test('an alert on Verified counts what the appliance vouches for, unless it name
   const headers = { cookie: await server.signIn('owner') }
   const windowOf = async (filter: object): Promise<number | null | undefined> => {
     const body = {
-      ...{ measure: 'count', windowMinutes: 60, condition: { kind: 'above', value: 1 } },
-      ...{ kind: 'measure', name: 'verified', filter: { type: ['agent.requested'], ...filter } },
+      measure: 'count',
+      windowMinutes: 60,
+      condition: { kind: 'above', value: 1 },
+      kind: 'measure',
+      name: 'verified',
+      filter: { type: ['agent.requested'], ...filter },
     }
     const answer = await server.call('/api/webhooks/rules/backtest', { body, headers })
     expect(answer.status).toBe(200)

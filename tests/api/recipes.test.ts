@@ -41,8 +41,11 @@ interface Recipe {
 
 const recipes: Recipe[] = [
   {
-    ...{ language: 'Python', interpreter: 'python3', file: 'sightglass.py' },
-    ...{ isClient: /^"""Sends/, creates: /import|Sightglass\(/ },
+    language: 'Python',
+    interpreter: 'python3',
+    file: 'sightglass.py',
+    isClient: /^"""Sends/,
+    creates: /import|Sightglass\(/,
     program: {
       path: 'main.py',
       text: (create) => `import sys, time\n${create}
@@ -51,11 +54,15 @@ for n in range(int(sys.argv[1]), int(sys.argv[2]) + 1):
     print(n, flush=True)
 time.sleep(60)\n`,
     },
-    ...{ command: ['python3', 'main.py'], endsByItself: false },
+    command: ['python3', 'main.py'],
+    endsByItself: false,
   },
   {
-    ...{ language: 'Go', interpreter: 'go', file: 'sightglass/sightglass.go' },
-    ...{ isClient: /^package sightglass$/m, creates: /New\(/ },
+    language: 'Go',
+    interpreter: 'go',
+    file: 'sightglass/sightglass.go',
+    isClient: /^package sightglass$/m,
+    creates: /New\(/,
     program: {
       path: 'main.go',
       text: (create) => `package main
@@ -72,11 +79,15 @@ func main() {
 }\n`,
     },
     build: ['go', 'build', '-o', 'main', '.'],
-    ...{ command: ['./main'], endsByItself: false },
+    command: ['./main'],
+    endsByItself: false,
   },
   {
-    ...{ language: 'PHP', interpreter: 'php', file: 'sightglass.php' },
-    ...{ isClient: /^final class Sightglass/m, creates: /require|new Sightglass/ },
+    language: 'PHP',
+    interpreter: 'php',
+    file: 'sightglass.php',
+    isClient: /^final class Sightglass/m,
+    creates: /require|new Sightglass/,
     program: {
       path: 'main.php',
       text: (create) => `<?php\n${create.replaceAll('/../', '/')}
@@ -85,7 +96,8 @@ for ($n = (int) $argv[1]; $n <= (int) $argv[2]; $n++) {
     echo "$n\\n";
 }\n`,
     },
-    ...{ command: [programs['php-cli'], 'main.php'], endsByItself: true },
+    command: [programs['php-cli'], 'main.php'],
+    endsByItself: true,
   },
 ]
 

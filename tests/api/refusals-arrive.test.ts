@@ -120,7 +120,11 @@ describe.each(['python', 'node'] as const)('%s', (client) => {
     keys['ingest2'] = await server.key('ingest')
     const asks = refusals().flatMap(({ status, path, method = 'POST', headers, bytesMin = 1 }) =>
       (bytesMin > 9_000_000 ? [bytesMin] : sizes.filter((size) => size >= bytesMin)).map((bytes) => ({
-        ...{ status, url: server.url + path, method, headers, bytes },
+        status,
+        url: server.url + path,
+        method,
+        headers,
+        bytes,
       })),
     )
     expect(asks.length).toBeGreaterThan(50)
@@ -142,7 +146,9 @@ describe.each(['python', 'node'] as const)('%s', (client) => {
 test('a 507 of a full disk and a 503 of a full memory arrive', async () => {
   await using full = await testServer({ diskFloorBytes: 2 ** 60 })
   const ask = (to: TestServer, key: string, bytes: number): Ask => ({
-    ...{ url: `${to.url}/v1/sdk/events`, method: 'POST', bytes },
+    url: `${to.url}/v1/sdk/events`,
+    method: 'POST',
+    bytes,
     headers: { ...json, authorization: `Bearer ${key}` },
   })
   const fullKey = await full.key('ingest')

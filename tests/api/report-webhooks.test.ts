@@ -25,8 +25,12 @@ const rules = [
   { every: 'month', org: 'other', webhook: ['ops'] },
 ]
 const webhooks = {
-  ...{ cron: '* * * * * *', backoffMs: [1_000, 1_000, 1_000], allow: ['127.0.0.0/8'] },
-  ...{ sinkDir: null, caFile: null, proxy: null },
+  cron: '* * * * * *',
+  backoffMs: [1_000, 1_000, 1_000],
+  allow: ['127.0.0.0/8'],
+  sinkDir: null,
+  caFile: null,
+  proxy: null,
 }
 const publicUrl = 'https://agents.example'
 
@@ -177,8 +181,11 @@ test('a node that finds no audit entry, such as one whose lease ended, schedules
   const blind = { ...store.audit, list: async () => ({ entries: [], next: null }) }
   const node = makeScheduledReports(
     {
-      ...{ store: { ...store, audit: blind as unknown as typeof store.audit }, mailServer: null, publicUrl },
-      ...{ log: { info: () => undefined, warn: () => undefined }, auditDays: null },
+      store: { ...store, audit: blind as unknown as typeof store.audit },
+      mailServer: null,
+      publicUrl,
+      log: { info: () => undefined, warn: () => undefined },
+      auditDays: null,
       key: openSigningKey(temp.path),
     },
     reportRules(JSON.stringify(rules.slice(0, 1))),
@@ -199,8 +206,12 @@ test('a file that does not fit is left out of the message; its hash and the link
   const [endpoint] = await server.store.webhooks.bareEndpoints(server.org.id)
   const period = { name: '2026-01-01', sinceMs: 0, untilMs: dayMs }
   const facts = {
-    ...{ orgId: server.org.id, org: '<@everyone> [x](http://evil.example)', events: 3 },
-    ...{ since: '2026-01-01T00:00:00.000Z', until: '2026-01-02T00:00:00.000Z', at: '' },
+    orgId: server.org.id,
+    org: '<@everyone> [x](http://evil.example)',
+    events: 3,
+    since: '2026-01-01T00:00:00.000Z',
+    until: '2026-01-02T00:00:00.000Z',
+    at: '',
   }
   const sizes: (number | null)[] = []
   for (const bytes of [510_000, 600_000]) {

@@ -77,7 +77,8 @@ test('law: a report with any changed, missing or added byte is refused', () => {
       fc.integer({ min: 1, max: 255 }),
       fc.constantFrom('change', 'remove', 'add'),
       (at, by, how) => {
-        const [before, after] = [whole.slice(0, at), whole.slice(how === 'add' ? at : at + 1)]
+        const before = whole.slice(0, at)
+        const after = whole.slice(how === 'add' ? at : at + 1)
         const middle = how === 'remove' ? [] : [how === 'add' ? by : whole[at]! ^ by]
         const changed = new Uint8Array([...before, ...middle, ...after])
         expect(verifyReport(changed, null).ok).toBe(false)

@@ -52,7 +52,8 @@ test('a version is shown with its text, its notes and what changed', async () =>
     ignored: 1,
     before: 1,
     changes: {
-      ...{ added: 2, removed: 1 },
+      added: 2,
+      removed: 1,
       list: [
         { kind: 'removed', line: 2, text: 'Disallow: /a' },
         { kind: 'added', line: 2, text: 'Disallow: /b' },

@@ -136,9 +136,16 @@ test('a sign-in through the identity provider counts as one with a second factor
     const token = newToken()
     const now = server.clock.now()
     const signIn = {
-      ...{ id: newId('ses'), tokenHash: sha256Hex(token), accountId: guest.id, orgId: strict.id },
-      ...{ createdAtMs: now, lastSeenAtMs: now, expiresAtMs: now + 3_600_000 },
-      ...{ address: '127.0.0.1', userAgent: 'test', byProvider: by },
+      id: newId('ses'),
+      tokenHash: sha256Hex(token),
+      accountId: guest.id,
+      orgId: strict.id,
+      createdAtMs: now,
+      lastSeenAtMs: now,
+      expiresAtMs: now + 3_600_000,
+      address: '127.0.0.1',
+      userAgent: 'test',
+      byProvider: by,
     }
     const act = { action: 'session.created', target: signIn.id }
     const audit = auditEntry({ orgId: strict.id, actor: 'cli' }, act, now)

@@ -32,13 +32,12 @@ beforeAll(async () => {
     }),
   )
   const old = event('secret-event-old', {
-    ...{
-      occurredAt: at(5 * 24 * 60),
-      sessionId: 'secret-session-old',
-      type: 'agent.detected',
-      outcome: 'error',
-    },
-    ...{ agent: { class: 'dom', vendor: 'Operator' }, metadata: {} },
+    occurredAt: at(5 * 24 * 60),
+    sessionId: 'secret-session-old',
+    type: 'agent.detected',
+    outcome: 'error',
+    agent: { class: 'dom', vendor: 'Operator' },
+    metadata: {},
   })
   const body = { events: [...events, old] }
   expect((await server.call('/v1/sdk/events', { key, body })).status).toBe(202)
@@ -91,7 +90,7 @@ test('a page shows its numbers to anybody, without cookies, scripts, subjects, s
     expect(policy).toContain(part)
   expect(policy).not.toContain('script-src')
   expect([headers.get('referrer-policy'), headers.get('cache-control'), headers.get('x-robots-tag')]).toEqual(
-    [...['no-referrer', 'no-store', 'noindex']],
+    ['no-referrer', 'no-store', 'noindex'],
   )
 })
 
@@ -161,9 +160,14 @@ test('Explore shows one measure by one field as a chart and a table, and nothing
 
 test('Explore shows subjects and sessions only when they were chosen, and members of metadata that were', async () => {
   for (const query of [
-    ...['by=subject', 'by=sessionId', 'by=metadata.subject', 'by=metadata.subject.id'],
-    ...['filter=subject:secret-subject-1', 'filter=sessionId:secret-session-1'],
-    ...['filter=metadata.subject:secret-subject-1', 'filter=metadata.subject.id:1'],
+    'by=subject',
+    'by=sessionId',
+    'by=metadata.subject',
+    'by=metadata.subject.id',
+    'filter=subject:secret-subject-1',
+    'filter=sessionId:secret-session-1',
+    'filter=metadata.subject:secret-subject-1',
+    'filter=metadata.subject.id:1',
   ]) {
     const search = `?range=24h&${query}`
     const { status, issues } = await make({ ...explore, search })
@@ -180,7 +184,9 @@ test('Explore shows subjects and sessions only when they were chosen, and member
 test('a shared Explore query has a bounded number of values', async () => {
   const events = Array.from({ length: limits.shareExploreRowsMax + 20 }, (_, n) =>
     event(`many-${n}`, {
-      ...{ type: 'tool.executed', tool: `tool-${n}`, siteId: 'many' },
+      type: 'tool.executed',
+      tool: `tool-${n}`,
+      siteId: 'many',
       occurredAt: new Date(server.clock.now() - 20 * 24 * 3_600_000).toISOString(),
     }),
   )
@@ -244,7 +250,9 @@ test('created, opened and revoked links are audited; a revoked one is 404 at onc
   const { entries } = await server.store.audit.list({ orgId: server.org.id, limit: 99, beforeSeq: null })
   const mine = entries.filter(({ target }) => target === link.id)
   expect(mine.map(({ action }) => action)).toEqual([
-    ...['share_link.revoked', 'share_link.opened', 'share_link.created'],
+    'share_link.revoked',
+    'share_link.opened',
+    'share_link.created',
   ])
   expect(mine[0]).toMatchObject({ actor: `user:${admin.id}`, metadata: { opened: 3 } })
   expect(JSON.stringify(mine)).not.toContain(token)

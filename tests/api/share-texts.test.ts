@@ -27,7 +27,12 @@ test('shared pages say the same as the dashboard', () => {
     for (const [count, unit] of numbers) {
       const rates = { count: 4_000, before: 9_000 }
       const change: Change = {
-        ...{ kind: kind as ChangeKind, name: 'x', claims: null, count, before: 3, steps: [] },
+        kind: kind as ChangeKind,
+        name: 'x',
+        claims: null,
+        count,
+        before: 3,
+        steps: [],
         of: kind.startsWith('failing') ? rates : null,
         unit,
       }

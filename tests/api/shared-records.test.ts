@@ -95,7 +95,8 @@ test('a second factor and a sign-in that begin on one node are completed on anot
 })
 
 test('entries that a superuser cut off the end, heads included, are found by the checkpoints', async () => {
-  const { key, folder } = { key: ringSigningKey(keyRing), folder: tempDir('cut') }
+  const key = ringSigningKey(keyRing)
+  const folder = tempDir('cut')
   const lines: string[] = []
   const sink = { write: (line: string) => void lines.push(line), takeDropped: () => 0, flush: async () => {} }
   const log = startLog({ level: 'info', clock: a.clock, sink })

@@ -48,8 +48,13 @@ afterAll(async () => {
 const newEventId = () => `evt_${crypto.randomUUID()}`
 
 const eventOf = (id: string) => ({
-  ...{ id, siteId: 's', sessionId: 'x', type: 'agent.detected', outcome: 'success' },
-  ...{ occurredAt: new Date().toISOString(), agent: { class: 'crawler', vendor: 'OpenAI' } },
+  id,
+  siteId: 's',
+  sessionId: 'x',
+  type: 'agent.detected',
+  outcome: 'success',
+  occurredAt: new Date().toISOString(),
+  agent: { class: 'crawler', vendor: 'OpenAI' },
 })
 
 const post = (server: TestServer, ids: string[]) =>
@@ -213,7 +218,11 @@ test('events of a node whose clock is two hours ahead arrive at the time of the 
   ] as const)
     expect((await post(server, [id])).status).toBe(202)
   const { events } = await a.store.events.page({
-    ...{ orgId: a.org.id, filter: {}, limit: 2, before: null, ceilingSeq: null },
+    orgId: a.org.id,
+    filter: {},
+    limit: 2,
+    before: null,
+    ceilingSeq: null,
   })
   for (const { receivedAtMs } of events) expect(Math.abs(receivedAtMs - Date.now())).toBeLessThan(60_000)
   b.jump(-2 * 3_600_000)

@@ -126,8 +126,10 @@ folderTest(
   'with a key ring: the folder gets no key file, and the newest key encrypts',
   async () => {
     using folder = tempDir('webhook-ring')
-    const [dataDir, path] = [folder.join('data'), folder.join('keys')]
-    const [older, newer] = ['11'.repeat(32), '22'.repeat(32)]
+    const dataDir = folder.join('data')
+    const path = folder.join('keys')
+    const older = '11'.repeat(32)
+    const newer = '22'.repeat(32)
     const run = (...args: string[]) =>
       cli([...args, '--json'], { dataDir, env: { SIGHTGLASS_KEY_FILE: path } })
     writeFileSync(path, older)

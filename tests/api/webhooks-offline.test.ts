@@ -57,10 +57,18 @@ test('without a name server no retry is used up, and the delivery goes out once 
   const { store, clock, dataDir } = server
   const webhooks = startWebhooks({
     config: {
-      ...{ cron: '', backoffMs: [1_000, 1_000, 1_000], allow: ['127.0.0.1'] },
-      ...{ sinkDir: null, caFile: null, proxy: null },
+      cron: '',
+      backoffMs: [1_000, 1_000, 1_000],
+      allow: ['127.0.0.1'],
+      sinkDir: null,
+      caFile: null,
+      proxy: null,
     },
-    ...{ dataDir, store, clock, log: startLog({ level: 'error', clock }), version: 'test' },
+    dataDir,
+    store,
+    clock,
+    log: startLog({ level: 'error', clock }),
+    version: 'test',
     async resolver(name) {
       if (isDown) throw Object.assign(new Error(name), { code: 'EAI_AGAIN' })
       return ['127.0.0.1']

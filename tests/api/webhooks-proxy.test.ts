@@ -55,9 +55,18 @@ function send(url: string, by = through('us%20er:p%40ss')) {
     timeoutMs: 1_500,
   }
   const delivery = {
-    ...{ id: 'wh_1', orgId: 'org_1', endpointId: null, url, body: '{"n":1}', status: 'pending' as const },
-    ...{ attempts: 0, lastError: null, lastStatus: null },
-    ...{ scheduledAtMs: 0, nextAttemptAtMs: 0, deliveredAtMs: null },
+    id: 'wh_1',
+    orgId: 'org_1',
+    endpointId: null,
+    url,
+    body: '{"n":1}',
+    status: 'pending' as const,
+    attempts: 0,
+    lastError: null,
+    lastStatus: null,
+    scheduledAtMs: 0,
+    nextAttemptAtMs: 0,
+    deliveredAtMs: null,
   }
   const claim = {
     isAhead: false,

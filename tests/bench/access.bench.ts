@@ -150,14 +150,17 @@ async function compare(lines: number): Promise<string> {
       const result = await run(round)
       const known = best.get(name) ?? result
       best.set(name, {
-        ...{ wallMs: Math.min(known.wallMs, result.wallMs), output: '' },
+        wallMs: Math.min(known.wallMs, result.wallMs),
+        output: '',
         processorMs: Math.min(known.processorMs, result.processorMs),
         mostMiB: Math.max(known.mostMiB, result.mostMiB),
       })
     }
   if (!existsSync('/usr/bin/goaccess')) console.warn('GoAccess is not compared: apt-get install goaccess')
   const rows = [...best].map(([name, { wallMs, processorMs, mostMiB }]) => [
-    ...[name, Math.round((lines / wallMs) * 1_000), ((processorMs / lines) * 1_000).toFixed(2)],
+    name,
+    Math.round((lines / wallMs) * 1_000),
+    ((processorMs / lines) * 1_000).toFixed(2),
     Math.round(mostMiB),
   ])
   const megabytes = Math.round(statSync(path).size / 1e6)
@@ -173,7 +176,8 @@ async function memory(gigabytes: number): Promise<string> {
   const part = temp.join('part.log')
   await writeLog(part, repeated)
   const times = Math.ceil((gigabytes * 1e9) / statSync(part).size)
-  const [bytes, lines] = [times * statSync(part).size, times * repeated]
+  const bytes = times * statSync(part).size
+  const lines = times * repeated
   const script =
     'n=$1; while [ $n -gt 0 ]; do cat "$2"; n=$((n - 1)); done | "$0" import access - --site shop --data-dir "$3"'
   const command = ['sh', '-c', script, binaryPath, String(times), part, temp.join('data')]

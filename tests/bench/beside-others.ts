@@ -9,8 +9,20 @@ import { processorSeconds } from './report.ts'
 
 /** The fields of an event, as columns of text beside its time, its duration and its JSON. */
 const texts = [
-  ...(['id', 'siteId', 'sessionId', 'type', 'outcome', 'tool', 'class', 'trust', 'name'] as const),
-  ...(['vendor', 'purpose', 'protocol', 'subject', 'page'] as const),
+  'id',
+  'siteId',
+  'sessionId',
+  'type',
+  'outcome',
+  'tool',
+  'class',
+  'trust',
+  'name',
+  'vendor',
+  'purpose',
+  'protocol',
+  'subject',
+  'page',
 ]
 /** `idType`: the type of the id. */
 const textColumns = (idType: string): string =>
@@ -144,7 +156,8 @@ function csvOf(events: EventRecord[]): string {
     [
       new Date(event.occurredAtMs).toISOString().slice(0, -1),
       ...texts.map((name) => quoted(event[name])),
-      ...[event.durationMs ?? '', quoted(event.json)],
+      event.durationMs ?? '',
+      quoted(event.json),
     ].join(','),
   )
   return `${rows.join('\n')}\n`
@@ -274,7 +287,8 @@ async function copyInto(sql: postgres.ISql, table: string, events: EventRecord[]
     [
       new Date(event.occurredAtMs).toISOString(),
       ...texts.map((name) => copied(event[name])),
-      ...[copied(event.durationMs), copied(event.json)],
+      copied(event.durationMs),
+      copied(event.json),
     ].join('\t'),
   )
   const input = await sql.unsafe(`COPY ${table} FROM STDIN`).writable()

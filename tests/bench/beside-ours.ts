@@ -148,8 +148,13 @@ function ourAnswers(now: () => { reader: ReaderAtOnce; orgId: string }): Answers
       const { reader, orgId } = now()
       const edges = [0, 1_000_000 * hourMs]
       const found = reader.explore({
-        ...{ orgId, filter: {}, measure: 'events', by: { metadata: member }, edges },
-        ...{ rowsMax: 1_000, budgetMs: Infinity },
+        orgId,
+        filter: {},
+        measure: 'events',
+        by: { metadata: member },
+        edges,
+        rowsMax: 1_000,
+        budgetMs: Infinity,
       })
       return found.rows.reduce((sum, { events }) => sum + events, 0)
     },

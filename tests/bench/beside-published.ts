@@ -12,19 +12,25 @@ interface System {
 /** https://jsonbench.com, as of 2025-11-15: m6i.8xlarge (32 vCPUs), ClickHouse 25.11, DuckDB 1.1.3, PostgreSQL 16.6. */
 const jsonBench = [
   {
-    ...{ millions: 1, raw: 480.8, zstd: 126.7 },
+    millions: 1,
+    raw: 480.8,
+    zstd: 126.7,
     clickhouse: { bytes: 98.5, byMember: 0.004, byHour: 0.012 },
     duckdb: { bytes: 485.5, byMember: 0.111, byHour: 0.329 },
     postgres: { bytes: 731.1, byMember: 0.133, byHour: 0.357 },
   },
   {
-    ...{ millions: 10, raw: 485.9, zstd: 127 },
+    millions: 10,
+    raw: 485.9,
+    zstd: 127,
     clickhouse: { bytes: 100.1, byMember: 0.006, byHour: 0.036 },
     duckdb: { bytes: 490.1, byMember: 0.609, byHour: 1.551 },
     postgres: { bytes: 827.8, byMember: 0.949, byHour: 2.597 },
   },
   {
-    ...{ millions: 100, raw: 478.1, zstd: 122.5 },
+    millions: 100,
+    raw: 478.1,
+    zstd: 122.5,
     clickhouse: { bytes: 96.6, byMember: 0.027, byHour: 0.214 },
     duckdb: { bytes: 478.1, byMember: 5.485, byHour: 13.357 },
     postgres: { bytes: 758.9, byMember: 10.33, byHour: 33.099 },
@@ -63,9 +69,12 @@ export function published(
 ): string {
   const row = (name: string, self: System | undefined, [duckdb, postgres]: (System | undefined)[]) => [
     name,
-    ...[ratio(duckdb?.bytes, self?.bytes), ratio(postgres?.bytes, self?.bytes)],
-    ...[ratio(duckdb?.byMember, self?.byMember), ratio(postgres?.byMember, self?.byMember)],
-    ...[ratio(duckdb?.byHour, self?.byHour), ratio(postgres?.byHour, self?.byHour)],
+    ratio(duckdb?.bytes, self?.bytes),
+    ratio(postgres?.bytes, self?.bytes),
+    ratio(duckdb?.byMember, self?.byMember),
+    ratio(postgres?.byMember, self?.byMember),
+    ratio(duckdb?.byHour, self?.byHour),
+    ratio(postgres?.byHour, self?.byHour),
   ]
   const self = ours(found, 'ours')
   const filled = found.find(({ title }) => title === 'ours')?.filled ?? null
@@ -91,8 +100,14 @@ export function published(
   ]
   const head = [
     'others by it',
-    ...['size: DuckDB', 'PostgreSQL', 'count by a member: DuckDB', 'PostgreSQL'],
-    ...['count by hour: DuckDB', 'PostgreSQL', 'its bytes by raw JSON', 'by `zstd`'],
+    'size: DuckDB',
+    'PostgreSQL',
+    'count by a member: DuckDB',
+    'PostgreSQL',
+    'count by hour: DuckDB',
+    'PostgreSQL',
+    'its bytes by raw JSON',
+    'by `zstd`',
     'raw MB/s per core, without repacking or merges',
   ]
   return `${table(head, rows)}\n\n${source}`

@@ -38,7 +38,9 @@ const bare = (text: string) =>
 
 async function main(): Promise<boolean> {
   using temp = tempDir('copy-bench')
-  const [folder, back, ring] = [temp.join('data'), temp.join('back'), temp.join('key-ring')]
+  const folder = temp.join('data')
+  const back = temp.join('back')
+  const ring = temp.join('key-ring')
   await makeEverything(folder, events)
   const keys = ['secret.key', 'audit-signing.key'].map((name) => readFileSync(`${folder}/${name}`, 'utf8'))
   writeFileSync(ring, keys.join(''))

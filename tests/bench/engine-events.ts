@@ -24,8 +24,14 @@ export interface EventSource {
 }
 
 const none = {
-  ...{ robots: null, decision: null, ruleId: null, reason: null },
-  ...{ judgedBy: null, observedBy: null, evidence: null, network: null },
+  robots: null,
+  decision: null,
+  ruleId: null,
+  reason: null,
+  judgedBy: null,
+  observedBy: null,
+  evidence: null,
+  network: null,
 }
 const bots = [
   { name: 'GPTBot', purpose: 'training' },
@@ -68,18 +74,31 @@ export function eventSource(total: number, fromMs = startMs, idOf: IdOf = random
       userAgent,
     }
     return {
-      ...{ id, siteId: 'shop-acme', sessionId, occurredAtMs, type, outcome, tool, durationMs, ...agent },
-      ...{ protocol: 'web-bot-auth', subject, page, verdict: null, ...none },
+      id,
+      siteId: 'shop-acme',
+      sessionId,
+      occurredAtMs,
+      type,
+      outcome,
+      tool,
+      durationMs,
+      ...agent,
+      protocol: 'web-bot-auth',
+      subject,
+      page,
+      verdict: null,
+      ...none,
       json: JSON.stringify({
-        ...{
-          id,
-          siteId: 'shop-acme',
-          sessionId,
-          occurredAt: new Date(occurredAtMs).toISOString(),
-          type,
-          outcome,
-        },
-        ...{ tool: tool ?? undefined, durationMs, agent: { ...agent, ...detection }, metadata },
+        id,
+        siteId: 'shop-acme',
+        sessionId,
+        occurredAt: new Date(occurredAtMs).toISOString(),
+        type,
+        outcome,
+        tool: tool ?? undefined,
+        durationMs,
+        agent: { ...agent, ...detection },
+        metadata,
       }),
     }
   }

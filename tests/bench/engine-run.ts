@@ -73,10 +73,12 @@ export async function runEngine(engine: Engine, nodes: number[], options: RunOpt
   const { seconds, warmUpSeconds, historyEvents, rounds } = options
   const started: Appliance[] = [await engine.start(1)]
   const [first] = started as [Appliance]
-  const [ingest, secret] = [await keyOf(first, 'ingest'), await keyOf(first, 'secret')]
+  const ingest = await keyOf(first, 'ingest')
+  const secret = await keyOf(first, 'secret')
   const history = fixedTraffic(path, ingest, historyEvents, historyMs)
   const single = fixedTraffic(path, ingest, 0, 0, 1)
-  let [batch, one] = [historyEvents / batchOf, firstSingle]
+  let batch = historyEvents / batchOf
+  let one = firstSingle
   const batches: Sent = { each: batchOf, connections, next: () => history.request(batch++) }
   const singles: Sent = { each: 1, connections: singleConnections, next: () => single.request(one++) }
   const loads: LoadFound[] = []
@@ -113,7 +115,11 @@ export async function runEngine(engine: Engine, nodes: number[], options: RunOpt
   await Promise.all(started.map((server) => server.stop()))
   await engine.stop()
   return {
-    ...{ loads, historyPerSecond: filled.perSecond, reads, acknowledged, stored },
+    loads,
+    historyPerSecond: filled.perSecond,
+    reads,
+    acknowledged,
+    stored,
     bytes: bytes.sort((a, b) => b.perEvent - a.perEvent),
   }
 }
@@ -144,7 +150,10 @@ async function measured(
   const { results, events, perSecond } = await send(sent, to, seconds)
   const [nodesAfter, serverAfter] = used()
   const found = {
-    ...{ name, perSecond, stolenPercent: stolen.end(), behind: await engine.behind() },
+    name,
+    perSecond,
+    stolenPercent: stolen.end(),
+    behind: await engine.behind(),
     p50Ms: Math.max(...results.map(({ p50Ms }) => p50Ms)),
     p99Ms: Math.max(...results.map(({ p99Ms }) => p99Ms)),
     refused: sum(results.map(({ refused }) => refused)),

@@ -83,7 +83,10 @@ export function questions(total: number): { [name: string]: Asked } {
     'the same, another measure': { measure: 'sessions', by: { metadata: 'plan' }, edges },
     'events by metadata.cart.items, 24 h': { measure: 'events', by: { metadata: 'cart.items' }, edges: last },
     'events by metadata.plan, of a rare vendor': {
-      ...{ measure: 'events', by: { metadata: 'plan' }, edges, filter: { vendors: ['Rare-Agent'] } },
+      measure: 'events',
+      by: { metadata: 'plan' },
+      edges,
+      filter: { vendors: ['Rare-Agent'] },
     },
   }
 }
@@ -119,7 +122,7 @@ export function openExplorer(folder: string) {
       beginSlice(Infinity)
       const started = performance.now()
       const found = atOnce(
-        reader.explore({ ...{ orgId, filter: {}, edges: [], rowsMax: 10, budgetMs: Infinity }, ...asked }),
+        reader.explore({ orgId, filter: {}, edges: [], rowsMax: 10, budgetMs: Infinity, ...asked }),
       )
       const ms = performance.now() - started
       return { name, ms, blocks: read.blocks - before.blocks, texts: read.texts - before.texts, found }
@@ -130,9 +133,11 @@ export function openExplorer(folder: string) {
       let bytes = 0
       for (const { columns, ids, bodies } of readWholeBlocks(db, 0, Number.MAX_SAFE_INTEGER)) {
         const opened = openBlock(columns)
-        const [texts, names] = [openBodies(bodies, opened.rows), openNames(ids, opened.rows)]
+        const texts = openBodies(bodies, opened.rows)
+        const names = openNames(ids, opened.rows)
         for (let row = 0; row < opened.rows; row++) {
-          const [idAt, sessionAt] = [opened.value(extra.idAt, row), opened.value(extra.sessionAt, row)]
+          const idAt = opened.value(extra.idAt, row)
+          const sessionAt = opened.value(extra.sessionAt, row)
           const json = joinText({ text: texts.text(row), idAt, sessionAt }, names.id(row), names.session(row))
           const { metadata } = JSON.parse(json) as { metadata: { plan: string } }
           bytes += metadata.plan.length

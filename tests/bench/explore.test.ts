@@ -51,7 +51,11 @@ test('counted work from texts and from path columns, beside parsing every text',
     do {
       const audit = cursor === null ? makeAudit(orgId) : null
       const step: Awaited<ReturnType<typeof store.events.erase>> = await store.events.erase({
-        ...{ orgId, sessionIds: [sessionId], subjects: [], audit, cursor },
+        orgId,
+        sessionIds: [sessionId],
+        subjects: [],
+        audit,
+        cursor,
       })
       erased += step.events
       cursor = step.next

@@ -126,7 +126,9 @@ interface Filling {
 function fill(filled: Filled, source: EventSource, { until, endMs, isQuick, note }: Filling): void {
   if (isQuick) filled.db.run('PRAGMA synchronous = OFF')
   const each = isQuick ? quickEvents : batchEvents
-  let [ms, cpuMs, events] = [0, 0, 0]
+  let ms = 0
+  let cpuMs = 0
+  let events = 0
   let moved = bytesMoved()
   for (let at = filled.stored(); at < until && performance.now() < endMs; at += each) {
     const cost = commit(filled, batchAt(source, at, each))
@@ -138,8 +140,12 @@ function fill(filled: Filled, source: EventSource, { until, endMs, isQuick, note
     const now = bytesMoved()
     if (!isQuick)
       note({
-        ...{ until: at + each, events, seconds: ms / 1_000, cpuSeconds: cpuMs / 1_000 },
-        ...{ readMB: now.readMB - moved.readMB, writtenMB: now.writtenMB - moved.writtenMB },
+        until: at + each,
+        events,
+        seconds: ms / 1_000,
+        cpuSeconds: cpuMs / 1_000,
+        readMB: now.readMB - moved.readMB,
+        writtenMB: now.writtenMB - moved.writtenMB,
         rssMB: process.memoryUsage.rss() / 1e6,
       })
     ;[ms, cpuMs, events, moved] = [0, 0, 0, now]
@@ -189,8 +195,12 @@ function tenths(slices: Slice[], total: number): string {
     const us = (seconds: number) => ((seconds * 1e6) / events).toFixed(2)
     const bytes = (mb: number) => ((mb * 1e6) / events).toFixed(0)
     return [
-      ...[`${n + 1}`, Math.round(events / sum('seconds') || 0), us(sum('cpuSeconds'))],
-      ...[bytes(sum('readMB')), bytes(sum('writtenMB')), Math.round(these.at(-1)?.rssMB ?? 0)],
+      `${n + 1}`,
+      Math.round(events / sum('seconds') || 0),
+      us(sum('cpuSeconds')),
+      bytes(sum('readMB')),
+      bytes(sum('writtenMB')),
+      Math.round(these.at(-1)?.rssMB ?? 0),
     ]
   })
   return table(['tenth', 'events/s', 'processor µs', 'bytes read', 'bytes written', 'resident MB'], rows)

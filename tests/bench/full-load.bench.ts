@@ -51,7 +51,8 @@ export async function fullLoadBench(
   const args = ['--rate-limit-ingest', 'off', '--rate-limit-gateway', 'off']
   const server = await startAppliance({ args })
   try {
-    const [ingest, secret] = [await keyOf(server, 'ingest'), await keyOf(server, 'secret')]
+    const ingest = await keyOf(server, 'ingest')
+    const secret = await keyOf(server, 'secret')
     const traffic = fixedTraffic(path, ingest, events, 20 * dayMs)
     const run = runner(server, traffic)
     const stolenPercents: (number | null)[] = []
@@ -133,7 +134,8 @@ async function readsMeanwhile(
     return { p50Ms: quantile(times, 0.5), p99Ms: quantile(times, 0.99) }
   }
   const pages = filters.map(([what], index): Read => {
-    const [page, page200] = [quantiles(questions[index * 2]!), quantiles(questions[index * 2 + 1]!)]
+    const page = quantiles(questions[index * 2]!)
+    const page200 = quantiles(questions[index * 2 + 1]!)
     return { what, page, page200 }
   })
   return [...pages, { what: 'metrics of 30 days', page: quantiles('/v1/metrics'), page200: null }]
@@ -215,8 +217,13 @@ async function hostileValues(
 ): Promise<FullLoad['hostile']> {
   const before = residentMiB(server.pid)
   const event = (n: number) => ({
-    ...{ ...plain(), id: `odd_${n}`, siteId: `site-${n}`, sessionId: `ses-${n}` },
-    ...{ type: `t${n % typesTaken}.x`, tool: `tool${n}`, agent: { class: `c${n}`, vendor: `v${n}` } },
+    ...plain(),
+    id: `odd_${n}`,
+    siteId: `site-${n}`,
+    sessionId: `ses-${n}`,
+    type: `t${n % typesTaken}.x`,
+    tool: `tool${n}`,
+    agent: { class: `c${n}`, vendor: `v${n}` },
     metadata: { page: `/p/${n}`, subject: `u${n}` },
   })
   let sent = 0
@@ -267,7 +274,9 @@ ${table(
 ${table(
   ['during full ingest', 'p50 ms', 'p99 ms', 'of 200: p50', 'p99'],
   reads.map(({ what, page, page200 }) => [
-    ...[what, ms(page.p50Ms), ms(page.p99Ms)],
+    what,
+    ms(page.p50Ms),
+    ms(page.p99Ms),
     ...(page200 === null ? ['', ''] : [ms(page200.p50Ms), ms(page200.p99Ms)]),
   ]),
 )}`

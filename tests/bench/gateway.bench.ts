@@ -43,7 +43,8 @@ export async function gatewayBench(events: number, rounds: number): Promise<Gate
           key: string
         }
       ).key
-    const [ingest, secret] = [await keyOf('ingest'), await keyOf('secret')]
+    const ingest = await keyOf('ingest')
+    const secret = await keyOf('secret')
     const fillPerSecond = await fill(server, ingest, events)
     // Full segments are sealed and repacked, which this bench is not about.
     await settled(server.pid)

@@ -109,8 +109,11 @@ async function measure(
   const stolenPercent = stolen.end()
   await parseOnly.stop()
   return {
-    ...{ ours: inAll(ours), parseOnly: inAll(floor), stolenPercent },
-    ...{ eventsEach, bareAppendsPerSecond },
+    ours: inAll(ours),
+    parseOnly: inAll(floor),
+    stolenPercent,
+    eventsEach,
+    bareAppendsPerSecond,
   }
 }
 
@@ -120,8 +123,10 @@ function inAll(results: LoadResult[]): Rate {
   const median = (key: 'p50Ms' | 'p99Ms') =>
     results.map((one) => one[key]).toSorted((a, b) => a - b)[results.length >> 1]!
   return {
-    ...{ requests: sum('requests'), seconds: sum('seconds') },
-    ...{ p50Ms: median('p50Ms'), p99Ms: median('p99Ms') },
+    requests: sum('requests'),
+    seconds: sum('seconds'),
+    p50Ms: median('p50Ms'),
+    p99Ms: median('p99Ms'),
   }
 }
 

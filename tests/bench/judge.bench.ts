@@ -13,7 +13,9 @@ function largePack(networks: number): EvidencePack {
   const network = (index: number): string =>
     `${1 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}.0/${24 + (index % 9)}`
   const lists = Array.from({ length: 1_000 }, (_, list) => ({
-    ...{ list: `list-${list}`, operator: list === 0 ? 'OpenAI' : `Operator ${list}`, ...origin },
+    list: `list-${list}`,
+    operator: list === 0 ? 'OpenAI' : `Operator ${list}`,
+    ...origin,
     products: { GPTBot: 'crawler' as const },
     networks: Array.from({ length: networks / 1_000 }, (_, index) => network((list * 1_000 + index) * 7)),
   }))

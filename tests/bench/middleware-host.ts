@@ -66,8 +66,11 @@ async function measure<N extends string>(acts: { [name in N]: Act }): Promise<{ 
 const accepts = async (): Promise<Response> =>
   Response.json({ ok: true, accepted: 500, deduped: 0 }, { status: 202 })
 const exporter = createIntelExporter({
-  ...{ url: 'http://127.0.0.1:9', ingestKey: `agtx_ik_${'i'.repeat(32)}`, fetch: accepts },
-  ...{ queueEventsMax: 10_000_000, queueBytesMax: 2 ** 31 },
+  url: 'http://127.0.0.1:9',
+  ingestKey: `agtx_ik_${'i'.repeat(32)}`,
+  fetch: accepts,
+  queueEventsMax: 10_000_000,
+  queueBytesMax: 2 ** 31,
 })
 const client = init({ publishableKey: `agtx_pk_${'p'.repeat(32)}`, siteId: 'shop', exporters: [exporter] })
 
@@ -76,7 +79,10 @@ const day = new Date().toISOString().slice(0, 10)
 const origin = { source: 'https://example.com', seen: day, digest: 'a'.repeat(64), operator: 'OpenAI' }
 const networks = Array.from({ length: 3_000 }, (_, index) => `8.${index >> 8}.${index & 255}.0/24`)
 const evidence = readEvidence({
-  ...{ format: packFormat, made: `${day}T00:00:00Z`, hosts: [], tokens: [] },
+  format: packFormat,
+  made: `${day}T00:00:00Z`,
+  hosts: [],
+  tokens: [],
   lists: [{ ...origin, list: 'gptbot', products: { GPTBot: 'crawler' }, networks, published: day }],
   directories: [{ ...origin, url: 'https://chatgpt.com', keys: [signer.jwk] }],
 })
@@ -99,7 +105,9 @@ const request = (userAgent: string, more: object = {}, isClosed = true) => {
     const raw = { method: 'GET', url: `/products/${index % 200}?ref=mail`, ip, headers }
     let close = (): void => {}
     const response = {
-      ...{ statusCode: 200, writableFinished: true, getHeader: () => '5120' },
+      statusCode: 200,
+      writableFinished: true,
+      getHeader: () => '5120',
       once: (_: 'close', listener: () => void) => void (close = listener),
     }
     middleware(raw, response, () => {})
@@ -110,14 +118,14 @@ const request = (userAgent: string, more: object = {}, isClosed = true) => {
 let length = 0
 const floor = (index: number): void => {
   const event = {
-    ...{
-      id: `trc_${randomUUID()}`,
-      siteId: 'shop',
-      sessionId: 's',
-      type: 'agent.requested',
-      outcome: 'success',
-    },
-    ...{ occurredAt: new Date().toISOString(), durationMs: 1, agent: { vendor: 'OpenAI', name: 'GPTBot' } },
+    id: `trc_${randomUUID()}`,
+    siteId: 'shop',
+    sessionId: 's',
+    type: 'agent.requested',
+    outcome: 'success',
+    occurredAt: new Date().toISOString(),
+    durationMs: 1,
+    agent: { vendor: 'OpenAI', name: 'GPTBot' },
     metadata: {
       page: `/products/${index % 200}`,
       method: 'GET',
@@ -133,17 +141,17 @@ const floor = (index: number): void => {
 async function toolCalls(isRecorded: boolean): Promise<Act> {
   const context = testModelContext({ casts: true })
   const page = Object.assign(new EventTarget(), {
-    ...{
-      setTimeout,
-      location: { pathname: '/cart' },
-      performance,
-      SubmitEvent: { prototype: { respondWith() {} } },
-    },
+    setTimeout,
+    location: { pathname: '/cart' },
+    performance,
+    SubmitEvent: { prototype: { respondWith() {} } },
     document: { forms: [], modelContext: context as ModelContext },
   }) as unknown as PageWindow
   if (isRecorded) captureOn(page, client)
   await context.registerTool({
-    ...{ name: 'cart.add', description: 'Adds a product', inputSchema: { type: 'object' } },
+    name: 'cart.add',
+    description: 'Adds a product',
+    inputSchema: { type: 'object' },
     execute: async ({ sku }: { sku: string }) => `added ${sku}`,
   })
   return (index) => context.executeTool('cart.add', { sku: `s${index % 100}` })
@@ -151,9 +159,13 @@ async function toolCalls(isRecorded: boolean): Promise<Act> {
 
 const agent = request(userAgents.gpt)
 const costs: Omit<MiddlewareCosts, 'whole'> = await measure({
-  ...{ floor, agent, person: request(userAgents.person), before: request(userAgents.gpt, {}, false) },
+  floor,
+  agent,
+  person: request(userAgents.person),
+  before: request(userAgents.gpt, {}, false),
   signed: request(userAgents.gpt, signed, false),
-  ...{ bareTool: await toolCalls(false), recordedTool: await toolCalls(true) },
+  bareTool: await toolCalls(false),
+  recordedTool: await toolCalls(true),
 })
 await client.flush()
 const started = cpuUsage()

@@ -26,8 +26,11 @@ export async function middlewareBench(requests: number): Promise<MiddlewareBench
 export function middlewareTable(results: MiddlewareBench[]): string {
   const rows = results.flatMap(({ runtime, floor, whole, bareTool, ...costs }) => {
     const row = (name: string, { p50, p99 }: Times, base: Times) => [
-      ...[`${runtime}: ${name}`, p50.toFixed(1), p99.toFixed(1)],
-      ...[(p50 / base.p50).toFixed(1), (p99 / base.p99).toFixed(1)],
+      `${runtime}: ${name}`,
+      p50.toFixed(1),
+      p99.toFixed(1),
+      (p50 / base.p50).toFixed(1),
+      (p99 / base.p99).toFixed(1),
     ]
     return [
       row('floor: id, time and event as text', floor, floor),

@@ -58,14 +58,20 @@ export async function neighboursBench(
     const stolen = watchStolen()
     const { hostname, port } = new URL(receiver.url)
     const hostility: Hostility = {
-      ...{ url: server.url, ...bad, receiver: `${hostname}:${port}`, seconds: seconds + 2, scale },
+      url: server.url,
+      ...bad,
+      receiver: `${hostname}:${port}`,
+      seconds: seconds + 2,
+      scale,
     }
     const script = join(import.meta.dir, 'hostile-neighbour.ts')
     const child = run([process.execPath, script, JSON.stringify(hostility)], {
-      ...{ cwd: import.meta.dir, env: { PATH: process.env.PATH ?? '' } },
+      cwd: import.meta.dir,
+      env: { PATH: process.env.PATH ?? '' },
     })
     const idle = run([process.execPath, '-e', timerScript(seconds)], {
-      ...{ cwd: import.meta.dir, env: { PATH: process.env.PATH ?? '' } },
+      cwd: import.meta.dir,
+      env: { PATH: process.env.PATH ?? '' },
     })
     await Bun.sleep(2_000) // until the load is at its highest
     const [beside, ingest, deliveries] = await Promise.all([
@@ -80,8 +86,16 @@ export async function neighboursBench(
     }
     const late = await idle.line((line) => (line.startsWith('{') ? line : null), 20_000)
     return {
-      ...{ events, seconds, pages: { quiet, beside }, ingest, deliveries, timer: JSON.parse(late) as Times },
-      ...{ memory: memory.end(), hostile, perSecond, stolenPercent: stolen.end() },
+      events,
+      seconds,
+      pages: { quiet, beside },
+      ingest,
+      deliveries,
+      timer: JSON.parse(late) as Times,
+      memory: memory.end(),
+      hostile,
+      perSecond,
+      stolenPercent: stolen.end(),
       load: loadavg()[0] ?? 0,
     }
   } finally {
@@ -109,7 +123,8 @@ async function orgOf(server: Appliance, slug: string): Promise<Org> {
     return (JSON.parse(made.stdout) as { key: string }).key
   }
   const addAccount = async (name: string) => {
-    const [email, password] = [`${name}@${slug}.example`, 'correct horse battery staple']
+    const email = `${name}@${slug}.example`
+    const password = 'correct horse battery staple'
     const args = [
       'account',
       'create',
@@ -184,7 +199,9 @@ async function pages(server: Appliance, secret: string, seconds: number): Promis
     took.push(performance.now() - startMs)
     if (response.status !== 200) failed++
   }
-  const [p50Ms, p99Ms, longestMs] = [quantile(took, 0.5), quantile(took, 0.99), quantile(took, 1)]
+  const p50Ms = quantile(took, 0.5)
+  const p99Ms = quantile(took, 0.99)
+  const longestMs = quantile(took, 1)
   return { many: took.length, p50Ms, p99Ms, longestMs, failed }
 }
 
@@ -193,8 +210,12 @@ async function posts(server: Appliance, key: string, seconds: number): Promise<N
   let refused = 0
   for (const endMs = performance.now() + seconds * 1_000; performance.now() < endMs; await Bun.sleep(100)) {
     const events = Array.from({ length: 10 }, (_, n) => ({
-      ...{ id: `fresh ${took.length} ${n}`, siteId: 'shop', sessionId: 'fresh', type: 'tool.executed' },
-      ...{ occurredAt: new Date().toISOString(), outcome: 'success' },
+      id: `fresh ${took.length} ${n}`,
+      siteId: 'shop',
+      sessionId: 'fresh',
+      type: 'tool.executed',
+      occurredAt: new Date().toISOString(),
+      outcome: 'success',
     }))
     const startMs = performance.now()
     const status = await post(server, key, JSON.stringify({ events }), 'application/json')

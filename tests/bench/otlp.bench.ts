@@ -115,7 +115,8 @@ async function oneTrace(count: number): Promise<{ seconds: number; events: numbe
     const made = await appliance.cli('key', 'create', '--kind', kind, '--label', 'bench', '--json')
     return (JSON.parse(made.stdout) as { key: string }).key
   }
-  const [ingest, secret] = [await keyOf('ingest'), await keyOf('secret')]
+  const ingest = await keyOf('ingest')
+  const secret = await keyOf('secret')
   const traceId = 'abcdef0123456789'.repeat(2)
   let next = 1
   const requests = Array.from({ length: Math.ceil(count / spansEach) }, () => {
@@ -140,7 +141,9 @@ if (import.meta.main) {
   const cost = otlpBench(isFull ? 20 : 5, 200)
   const rate = isFull ? await storedPerSecond(4) : null
   const row = (name: string, kind: 'json' | 'spans') => [
-    ...[name, cost[kind].toFixed(2), Math.round(1_000_000 / cost[kind])],
+    name,
+    cost[kind].toFixed(2),
+    Math.round(1_000_000 / cost[kind]),
     rate === null ? '' : rate[kind],
   ]
   const head = [

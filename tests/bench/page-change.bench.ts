@@ -144,11 +144,22 @@ export function pageChangeTable({ events, pages }: PageChanges): string {
   return table(
     [
       `ms after the click, ${events.toLocaleString('en-US')} events`,
-      ...['first p50', 'p95', 'later p50', 'p95', 'whole p50', 'p95', 'work p50', 'floor p50', 'nodes'],
+      'first p50',
+      'p95',
+      'later p50',
+      'p95',
+      'whole p50',
+      'p95',
+      'work p50',
+      'floor p50',
+      'nodes',
     ],
     pages.map(({ name, first, later, floorMs, nodes }) => [
       name,
-      ...[at(shown(first), 0.5), at(shown(first), 0.95), at(shown(later), 0.5), at(shown(later), 0.95)],
+      at(shown(first), 0.5),
+      at(shown(first), 0.95),
+      at(shown(later), 0.5),
+      at(shown(later), 0.95),
       ...[0.5, 0.95].map((share) =>
         at(
           later.map((one) => one.wholeMs),

@@ -3,8 +3,16 @@ import type { CDPSession, Page } from 'playwright'
 
 /** In the order of the navigation. The start page comes last. */
 export const pageNames = [
-  ...['Detect', 'Auth', 'Authz', 'WebMCP Tools', 'Knaph'],
-  ...['Logs', 'Sessions', 'Analytics', 'Webhooks', 'Settings'],
+  'Detect',
+  'Auth',
+  'Authz',
+  'WebMCP Tools',
+  'Knaph',
+  'Logs',
+  'Sessions',
+  'Analytics',
+  'Webhooks',
+  'Settings',
 ]
 
 /** The content of a page when it no longer changes. */

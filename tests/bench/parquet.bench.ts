@@ -119,8 +119,11 @@ async function main(): Promise<void> {
   const at = process.argv.indexOf('--events')
   const total = at === -1 ? 1_000_000 : Number(process.argv[at + 1])
   const rows = (await exported(total)).map(({ format, seconds, processorSeconds: used, bytes, addedMiB }) => [
-    ...[format, perSecond(total, seconds * 1_000), `${((used * 1e6) / total).toFixed(1)} µs`],
-    ...[`${(bytes / 2 ** 20).toFixed(0)} MiB`, `${addedMiB.toFixed(0)} MiB`],
+    format,
+    perSecond(total, seconds * 1_000),
+    `${((used * 1e6) / total).toFixed(1)} µs`,
+    `${(bytes / 2 ** 20).toFixed(0)} MiB`,
+    `${addedMiB.toFixed(0)} MiB`,
   ])
   const text = table(
     [`${total.toLocaleString('en')} events as`, 'rate', 'processor time per event', 'size', 'memory added'],

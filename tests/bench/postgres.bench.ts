@@ -23,8 +23,11 @@ const nodesMax = 3
 
 /** A server of a gigabyte that may be copied; everything else as Debian ships it. */
 const settings = {
-  ...{ shared_buffers: '1GB', max_wal_size: '4GB' },
-  ...{ wal_level: 'replica', max_wal_senders: '10', autovacuum_naptime: '1min' },
+  shared_buffers: '1GB',
+  max_wal_size: '4GB',
+  wal_level: 'replica',
+  max_wal_senders: '10',
+  autovacuum_naptime: '1min',
 }
 
 const args = ['--rate-limit-ingest', 'off', '--rate-limit-gateway', 'off']
@@ -121,14 +124,26 @@ export async function postgresBench(
 
 export function postgresTables({ historyEvents, sqlite, postgres, other }: PostgresBench): string {
   const load = (engine: string, one: LoadFound, beside?: LoadFound) => [
-    ...[`${engine}: ${one.name}`, one.perSecond],
+    `${engine}: ${one.name}`,
+    one.perSecond,
     beside === undefined ? '' : (one.perSecond / beside.perSecond).toFixed(2),
     ...[one.p50Ms, one.p99Ms, one.refused, one.nodeUs, one.serverUs].map(rounded),
-    ...[one.behind, one.catchUpSeconds.toFixed(1), one.stolenPercent ?? ''],
+    one.behind,
+    one.catchUpSeconds.toFixed(1),
+    one.stolenPercent ?? '',
   ]
   const loadHead = [
-    ...['over HTTP', 'events/s', 'ratio', 'p50 ms', 'p99 ms', 'refused', 'node µs', 'server µs'],
-    ...['behind', 'caught up, s', 'taken by the host %'],
+    'over HTTP',
+    'events/s',
+    'ratio',
+    'p50 ms',
+    'p99 ms',
+    'refused',
+    'node µs',
+    'server µs',
+    'behind',
+    'caught up, s',
+    'taken by the host %',
   ]
   const loads = [
     ...sqlite.loads.map((one) => load('SQLite', one)),

@@ -22,21 +22,23 @@ const newsEvery = 20
 
 /** What `GET /api/changes` finds in the last 24 hours. */
 export const news = [
-  ...[
-    ['impostor', 'FalseBot'],
-    ['refusedOperator', 'vendor-5'],
-    ['refusingRule', 'rule-new'],
-  ],
-  ...[
-    ['failingTool', 'checkout.step_0'],
-    ['operator', 'vendor-new'],
-    ['tool', 'checkout.step_new'],
-  ],
+  ['impostor', 'FalseBot'],
+  ['refusedOperator', 'vendor-5'],
+  ['refusingRule', 'rule-new'],
+  ['failingTool', 'checkout.step_0'],
+  ['operator', 'vendor-new'],
+  ['tool', 'checkout.step_new'],
 ]
 
 const types = [
-  ...['agent.detected', 'agent.requested', 'authz.evaluated', 'tool.executed', 'agent.requested'],
-  ...['memory.accessed', 'tool.surfaced', 'tool.executed'],
+  'agent.detected',
+  'agent.requested',
+  'authz.evaluated',
+  'tool.executed',
+  'agent.requested',
+  'memory.accessed',
+  'tool.surfaced',
+  'tool.executed',
 ]
 const plans = ['pro', 'free', 'team', 'enterprise']
 
@@ -118,7 +120,8 @@ async function askerOf(server: Appliance): Promise<Asker> {
   const body = JSON.stringify(owner)
   const answer = await fetch(`${server.url}/api/sign-in`, { method: 'POST', headers, body })
   const cookie = answer.headers.get('set-cookie')?.split(';')[0] ?? ''
-  const [secret, ingest] = [await keyOf(server, 'secret'), await keyOf(server, 'ingest')]
+  const secret = await keyOf(server, 'secret')
+  const ingest = await keyOf(server, 'ingest')
   return { url: server.url, cookie, secret, ingest, pid: server.pid }
 }
 
@@ -161,11 +164,14 @@ const iso = (ms: number): string => new Date(ms).toISOString()
 
 function dashboardQuestions(nowMs: number): Question[] {
   const changes = [1, 7, 30].map((count) => ({
-    ...{ what: `Overview: changes of ${count} d`, barMs: 100 },
+    what: `Overview: changes of ${count} d`,
+    barMs: 100,
     path: `/api/changes?since=${iso(nowMs - count * dayMs)}`,
   }))
   const explore = (what: string, query: string, more: Partial<Question> = {}): Question => ({
-    ...{ what: `Explore: ${what}`, path: `/v1/explore?${query}`, ...more },
+    what: `Explore: ${what}`,
+    path: `/v1/explore?${query}`,
+    ...more,
   })
   const since = (count: number) => `since=${iso(nowMs - count * dayMs)}`
   const [newest] = changes
@@ -177,13 +183,19 @@ function dashboardQuestions(nowMs: number): Question[] {
     explore('blocked events by vendor, 30 d', 'by=vendor&filter=outcome:blocked', { barMs: 200 }),
     explore('metadata.plan, 24 h', `by=metadata.plan&${since(1)}`, { barMs: 300 }),
     explore('metadata.plan, all, the first time', 'by=metadata.plan', {
-      ...{ barMs: 3_000, accept: 'application/x-ndjson', roundsMax: 1 },
+      barMs: 3_000,
+      accept: 'application/x-ndjson',
+      roundsMax: 1,
     }),
     explore('metadata.plan, all, again', 'by=metadata.plan', {
-      ...{ barMs: 3_000, accept: 'application/x-ndjson', roundsMax: 5 },
+      barMs: 3_000,
+      accept: 'application/x-ndjson',
+      roundsMax: 5,
     }),
     explore('metadata.cart.items, all, the first time', 'by=metadata.cart.items', {
-      ...{ barMs: 3_000, accept: 'application/x-ndjson', roundsMax: 1 },
+      barMs: 3_000,
+      accept: 'application/x-ndjson',
+      roundsMax: 1,
     }),
   ]
 }
@@ -225,12 +237,17 @@ function questions(nowMs: number): Question[] {
   return [
     ...dashboardQuestions(nowMs),
     ...rules.map(([what, definition]) => ({
-      ...{ what: `Back-test: ${what}`, path: '/v1/webhooks/rules/backtest', barMs: 1_000, roundsMax: 5 },
+      what: `Back-test: ${what}`,
+      path: '/v1/webhooks/rules/backtest',
+      barMs: 1_000,
+      roundsMax: 5,
       body: { windowMinutes: 60, ...definition },
     })),
     report,
     ...tools.map(([name, args]) => ({
-      ...{ what: `MCP: ${name} ${JSON.stringify(args)}`, path: '/mcp', barMs: 100 },
+      what: `MCP: ${name} ${JSON.stringify(args)}`,
+      path: '/mcp',
+      barMs: 100,
       body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } },
     })),
   ]
@@ -250,10 +267,12 @@ export interface Asked {
 async function times(asker: Asker, question: Question, rounds: number): Promise<Asked> {
   const { what, path, body, accept, barMs = null, roundsMax = rounds, afterEvent = false } = question
   const took: number[] = []
-  let [bytes, firstCpuMs] = [0, 0]
+  let bytes = 0
+  let firstCpuMs = 0
   for (let n = 0; n < Math.min(rounds, roundsMax) + (roundsMax === 1 ? 0 : 1); n++) {
     if (afterEvent) await sendOne(asker)
-    const [startedMs, startedCpu] = [performance.now(), processorSeconds(asker.pid)]
+    const startedMs = performance.now()
+    const startedCpu = processorSeconds(asker.pid)
     bytes = (await ask(asker, path, body, accept)).length
     took.push(performance.now() - startedMs)
     if (n === 0) firstCpuMs = (processorSeconds(asker.pid) - startedCpu) * 1_000
@@ -274,7 +293,8 @@ interface Exported {
 /** Reads a whole export, without keeping it. */
 async function drain({ url, secret, pid }: Asker, accept: string): Promise<Exported> {
   const beforeMiB = residentMiB(pid)
-  let [mostMiB, bytes] = [beforeMiB, 0]
+  let mostMiB = beforeMiB
+  let bytes = 0
   const timer = setInterval(() => (mostMiB = Math.max(mostMiB, residentMiB(pid))), 20)
   const startedMs = performance.now()
   const headers = { authorization: `Bearer ${secret}`, accept }
@@ -379,7 +399,10 @@ export function questionsTables({ events, fillMs, asked, tokens, exports }: Ques
     table(
       ['export', 'events/s', 'MB', 'memory above the server, MiB'],
       exports.map(({ what, ms: took, bytes, grewMiB }) => [
-        ...[what, perSecond(events, took), Math.round(bytes / 1e6), Math.round(grewMiB)],
+        what,
+        perSecond(events, took),
+        Math.round(bytes / 1e6),
+        Math.round(grewMiB),
       ]),
     ),
   ].join('\n\n')

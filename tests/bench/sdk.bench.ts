@@ -46,9 +46,13 @@ export function sdkTable(results: SdkBench[]): string {
     'ratio',
   ]
   const rows = results.map(({ runtime, traceUs, floorUs, sent, bareEventsPerSecond }) => [
-    ...[runtime, traceUs.p50.toFixed(1), traceUs.p99.toFixed(1), floorUs.p50.toFixed(1)],
+    runtime,
+    traceUs.p50.toFixed(1),
+    traceUs.p99.toFixed(1),
+    floorUs.p50.toFixed(1),
     (traceUs.p50 / floorUs.p50).toFixed(1),
-    ...[Math.round(sent.eventsPerSecond), Math.round(bareEventsPerSecond)],
+    Math.round(sent.eventsPerSecond),
+    Math.round(bareEventsPerSecond),
     (sent.eventsPerSecond / bareEventsPerSecond).toFixed(2),
   ])
   return table(head, rows)

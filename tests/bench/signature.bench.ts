@@ -20,7 +20,9 @@ const [known] = keyring.byId.get(signer.keyId)!
 const bytes = Buffer.from(request.headers.at(-1)![1].slice(6, -1), 'base64')
 const signed = new TextEncoder().encode(
   [
-    ...['"@authority": shop.example', '"@method": GET', '"@path": /products/7'],
+    '"@authority": shop.example',
+    '"@method": GET',
+    '"@path": /products/7',
     '"signature-agent";key="sig1": "https://agent.example"',
     `"@signature-params": ${request.headers[1]![1].slice(5)}`,
   ].join('\n'),

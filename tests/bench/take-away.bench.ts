@@ -45,7 +45,8 @@ async function takeAwayBench(filled: number): Promise<Found> {
   const args = ['--rate-limit-ingest', 'off', '--retention-bytes', String(bytesKept)]
   const server = await startAppliance({ args, dataDir })
   try {
-    const [ingest, secret] = [await keyOf(server, 'ingest'), await keyOf(server, 'secret')]
+    const ingest = await keyOf(server, 'ingest')
+    const secret = await keyOf(server, 'secret')
     const run = runner(server, fixedTraffic(path, ingest, filled, 20 * dayMs))
     await run.fresh({ batches: filled / batchEvents, seconds: 600 })
     const before = await beside(run, () => Bun.sleep(quietSeconds * 1_000).then(() => 0))
@@ -114,9 +115,13 @@ async function erase(server: Appliance, ...what: string[]): Promise<number> {
 function takeAwayTables(found: Found): string {
   const { filled, acknowledged, counted, bytesGivenBack, verify } = found
   const row = (what: string, { load, stolenPercent, taken }: Phase) => [
-    ...[what, Math.round(load.seconds), taken, Math.round((load.requests * batchEvents) / load.seconds)],
+    what,
+    Math.round(load.seconds),
+    taken,
+    Math.round((load.requests * batchEvents) / load.seconds),
     ...[load.p50Ms, load.p99Ms, load.longestMs].map(Math.round),
-    ...[load.refused, stolenPercent ?? ''],
+    load.refused,
+    stolenPercent ?? '',
   ]
   const head = ['beside full ingest', 's', 'events taken', 'events/s', 'p50 ms', 'p99 ms', 'longest ms']
   const taken = found.sessions.taken + found.subject.taken

@@ -9,6 +9,9 @@ const seed = Number(process.env['CRASH_SEED'] ?? anySeed())
 test(`every line of a log is stored once over ${rounds} kills and rotations (seed ${seed})`, async () => {
   const { lost, doubled, people, peopleWritten, verify } = await logRounds(rounds, seeded(seed))
   expect({ lost, doubled, people, verify: verify.code }).toEqual({
-    ...{ lost: [], doubled: [], people: peopleWritten, verify: 0 },
+    lost: [],
+    doubled: [],
+    people: peopleWritten,
+    verify: 0,
   })
 }, 120_000)

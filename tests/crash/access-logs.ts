@@ -144,7 +144,8 @@ async function compare(appliance: Appliance, written: number): Promise<Omit<LogR
 if (import.meta.main) {
   const option = (name: string, otherwise: number): number =>
     process.argv.includes(name) ? Number(process.argv[process.argv.indexOf(name) + 1]) : otherwise
-  const [rounds, seed] = [option('--rounds', 100), option('--seed', anySeed())]
+  const rounds = option('--rounds', 100)
+  const seed = option('--seed', anySeed())
   const { written, lost, doubled, people, peopleWritten, verify } = await logRounds(rounds, seeded(seed))
   console.log(
     `${rounds} rounds, seed ${seed}: ${written} lines, ${lost.length} lost, ${doubled.length} doubled`,

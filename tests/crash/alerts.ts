@@ -102,8 +102,13 @@ async function addRule(appliance: Appliance, receiver: Receiver, key: string): P
 const post = (appliance: Appliance, key: string, round: number, count: number, outcome: string) =>
   call(`${appliance.url}/v1/sdk/events`, key, {
     events: Array.from({ length: count }, (_, n) => ({
-      ...{ id: `${round}-${outcome}-${n}`, siteId: 'shop', sessionId: 's', type: 'agent.requested', outcome },
-      ...{ occurredAt: new Date().toISOString(), agent: { vendor: `vendor ${round}` } },
+      id: `${round}-${outcome}-${n}`,
+      siteId: 'shop',
+      sessionId: 's',
+      type: 'agent.requested',
+      outcome,
+      occurredAt: new Date().toISOString(),
+      agent: { vendor: `vendor ${round}` },
     })),
   })
 
@@ -133,7 +138,8 @@ async function wrongAlerts(appliance: Appliance, receiver: Receiver, rounds: num
         ({ action, metadata }) =>
           action === `webhook_alert.${verb}` && metadata.subject === `vendor ${round}`,
       )
-      const [ids, incidents] = [sent.map(({ id }) => id), sent.map(({ incidentId }) => incidentId)]
+      const ids = sent.map(({ id }) => id)
+      const incidents = sent.map(({ incidentId }) => incidentId)
       return `${new Set(ids).size}/${new Set(incidents).size}/${audited.length}`
     }
     return `alert ${round}: opened ${count('opened')}, resolved ${count('resolved')}`

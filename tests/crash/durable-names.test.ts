@@ -14,15 +14,14 @@ beforeAll(() => void (temp = tempDir('durable-names')))
 afterAll(() => temp.remove())
 
 const files = [
-  ...[
-    'secret.key',
-    'audit-signing.key',
-    'audit-checkpoints',
-    'one.backup.proof.json',
-    'last-run.json',
-    'clock',
-  ],
-  ...['export.csv', 'sink/events.ndjson'],
+  'secret.key',
+  'audit-signing.key',
+  'audit-checkpoints',
+  'one.backup.proof.json',
+  'last-run.json',
+  'clock',
+  'export.csv',
+  'sink/events.ndjson',
 ]
 
 test.if(missing === null)(

@@ -22,7 +22,10 @@ beforeAll(async () => {
   // From its sources each of the hundred starts costs three times the processor time.
   const { success } = await Bun.build({
     entrypoints: ['placement-child.ts', 'settle-child.ts'].map((name) => join(import.meta.dir, name)),
-    ...{ outdir: temp.join('programs'), target: 'bun', format: 'cjs', bytecode: true },
+    outdir: temp.join('programs'),
+    target: 'bun',
+    format: 'cjs',
+    bytecode: true,
   })
   expect(success).toBe(true)
 })

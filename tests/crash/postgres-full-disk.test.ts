@@ -44,7 +44,8 @@ test.if(mayMount)(
         return store
       }
       await using server = await testServer({}, 'quick', { open })
-      const [key, secret] = [await server.key('ingest'), await server.key('secret')]
+      const key = await server.key('ingest')
+      const secret = await server.key('secret')
       let sent = 0
       const post = async () => {
         const pad = Buffer.from(crypto.getRandomValues(new Uint8Array(9_000))).toString('base64')

@@ -8,7 +8,11 @@ import { hasPooler, startPooler, startPostgres } from '../support/postgres.ts'
 
 const cluster = await startPostgres()
 const store = await openPostgresStore({
-  ...{ url: cluster.url, now: noon, node: 'crash', readers: 2, readDeadlineMs: 10_000 },
+  url: cluster.url,
+  now: noon,
+  node: 'crash',
+  readers: 2,
+  readDeadlineMs: 10_000,
 })
 afterAll(async () => {
   await store.close()

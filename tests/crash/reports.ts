@@ -37,7 +37,8 @@ export async function reportRounds(rounds: number, { below }: Seeded, nodeCount 
   await using smtp = await startSmtp({ secure: true, key, cert, authOptional: false })
   smtp.confirmMs = 40
   await using receiver = await startReceiver()
-  const [folder, config] = [temp.join('made'), temp.join('sightglass.toml')]
+  const folder = temp.join('made')
+  const config = temp.join('sightglass.toml')
   const secret = `${smtpLogin.user}:${encodeURIComponent(smtpLogin.password)}`
   const env = {
     NODE_EXTRA_CA_CERTS: temp.join('ca.pem'),
@@ -81,7 +82,12 @@ export async function reportRounds(rounds: number, { below }: Seeded, nodeCount 
 }
 
 const webhookOptions = [
-  ...['--webhook-allow', '127.0.0.0/8', '--dispatch-cron', '* * * * * *', '--webhook-backoff', '1s,1s,1s'],
+  '--webhook-allow',
+  '127.0.0.0/8',
+  '--dispatch-cron',
+  '* * * * * *',
+  '--webhook-backoff',
+  '1s,1s,1s',
 ]
 
 async function addEndpoint(appliance: Appliance, url: string): Promise<void> {

@@ -52,7 +52,9 @@ export async function sealRound(
   let during: Phase | 'other work' = 'other work'
   const found = await ingestRound(
     {
-      ...{ ...round, restMs, killAfterMs: below(phasesMs[wanted]) },
+      ...round,
+      restMs,
+      killAfterMs: below(phasesMs[wanted]),
       begun: () => reached(folder, wanted),
       afterwards() {
         afterwards?.()

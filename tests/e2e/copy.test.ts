@@ -18,12 +18,10 @@ function writeRing(ring: string, folder: string): void {
 
 test('a team moves to a shared database beside its server, and comes back', async () => {
   using temp = tempDir('copy-e2e')
-  const [folder, ring, node, back] = [
-    temp.join('data'),
-    temp.join('ring'),
-    temp.join('node'),
-    temp.join('back'),
-  ]
+  const folder = temp.join('data')
+  const ring = temp.join('ring')
+  const node = temp.join('node')
+  const back = temp.join('back')
   const { url } = await database()
   const server = await startAppliance({ dataDir: folder })
   await server.cli('demo', '--events', '400')

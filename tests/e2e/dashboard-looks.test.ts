@@ -12,7 +12,8 @@ beforeAll(async () => {
   const key = org.key
   const events = Array.from({ length: 160 }, (_, n) =>
     event(`l${n}`, {
-      ...{ sessionId: `session-${n >> 2}`, type: ['agent.detected', 'tool.executed'][n % 2] },
+      sessionId: `session-${n >> 2}`,
+      type: ['agent.detected', 'tool.executed'][n % 2],
       occurredAt: new Date(Date.now() - n * 30_000).toISOString(),
     }),
   )

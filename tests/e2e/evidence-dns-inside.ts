@@ -7,7 +7,8 @@ import { cli } from '../support/binary.ts'
 import { startDnsServer } from '../support/dns-server.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
-const [spider, impostor] = ['198.51.100.10', '198.51.100.11']
+const spider = '198.51.100.10'
+const impostor = '198.51.100.11'
 const host = 'spider-10.yandex.com'
 const dns = await startDnsServer(
   { names: { [spider!]: [host], [impostor!]: [host] }, addresses: { [host]: [spider!] } },

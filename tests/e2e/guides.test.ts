@@ -186,7 +186,8 @@ testWith('caddy', 'Access logs: Caddy writes a log that is imported', async () =
   save(files, 'caddy/Caddyfile', `${site}${block.replaceAll('/var/log/caddy', folder)}\n}`)
   const home = { HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder }
   const web = run([programs.caddy, 'run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile'], {
-    ...{ cwd: folder, env: home },
+    cwd: folder,
+    env: home,
   })
   const ask = () =>
     fetch('http://127.0.0.1/caddy', { unix: `${folder}/web.sock`, headers: { 'user-agent': gptBot } })
@@ -219,13 +220,15 @@ curl -sf "$OTEL_EXPORTER_OTLP_ENDPOINT/v1/logs" -H "\${header/\\%20/ }" \
   -H 'content-type: application/x-protobuf' --data-binary @${recorded('claude-code')}`
   await output(`${variables}\n${claude}\n${sent}`, files.path, env)
   expect((await stored('claude-code')).map(({ type, tool }) => [type, tool])).toContainEqual([
-    ...['tool.executed', 'Bash'],
+    'tool.executed',
+    'Bash',
   ])
   const { otel } = Bun.TOML.parse(codex) as { otel: { exporter: { 'otlp-http': CodexExporter } } }
   const { endpoint, protocol: encoding, headers } = otel.exporter['otlp-http']
   expect(encoding).toBe('binary')
   const answer = await fetch(endpoint, {
-    ...{ method: 'POST', headers: { ...headers, 'content-type': 'application/x-protobuf' } },
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/x-protobuf' },
     body: Bun.file(recorded('codex')),
   })
   expect(answer.status).toBe(200)

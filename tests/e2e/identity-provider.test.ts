@@ -133,12 +133,10 @@ test("the provider's own reason reaches the page and the log", async () => {
   const cookie = start.headers.get('set-cookie')?.split(';')[0] ?? ''
   const state = new URL(start.headers.get('location') ?? '').searchParams.get('state') ?? ''
   const query = new URLSearchParams({
-    ...{
-      error: 'access_denied',
-      error_description: 'Not in the group of tools',
-      state,
-      iss: provider.issuer,
-    },
+    error: 'access_denied',
+    error_description: 'Not in the group of tools',
+    state,
+    iss: provider.issuer,
   })
   await withPage(
     appliance.url,

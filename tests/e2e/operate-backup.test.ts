@@ -31,7 +31,8 @@ async function makeKey(kind: string, dataDir: string): Promise<string> {
 async function filled(name: string): Promise<{ dataDir: string; backup: string; secretKey: string }> {
   const dataDir = dir.join(name)
   await using appliance = await startAppliance({ dataDir })
-  const [key, secretKey] = [await makeKey('ingest', dataDir), await makeKey('secret', dataDir)]
+  const key = await makeKey('ingest', dataDir)
+  const secretKey = await makeKey('secret', dataDir)
   for (let at = 0; at < 2_000; at += 500) await post(appliance.url, key, batch(`e${at}_`, 500))
   const { path } = await json(['backup', 'create'], { dataDir })
   await post(appliance.url, key, batch('late', 100))

@@ -36,7 +36,8 @@ using temp = tempDir('closed')
 const env = { SIGHTGLASS_ADMIN_EMAIL: owner.email, SIGHTGLASS_ADMIN_PASSWORD: owner.password }
 const dataDir = join(temp.path, 'data')
 const line = `132.196.86.5 - - [${logTime(new Date())}] "GET /docs HTTP/1.1" 200 5 "-" "GPTBot/1.2"\n`
-const [watched, robots] = [temp.join('access.log'), temp.join('robots.txt')]
+const watched = temp.join('access.log')
+const robots = temp.join('robots.txt')
 writeFileSync(watched, line)
 writeFileSync(robots, 'User-agent: GPTBot\nDisallow: /\n')
 const sources = ['--watch', `watched=${watched}`, '--robots', `watched=${robots}`]

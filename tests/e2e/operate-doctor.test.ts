@@ -27,8 +27,18 @@ folderTest('doctor checks the options of the running server, not its own default
   const appliance = await startAppliance({
     dataDir: dir.join('data'),
     args: [
-      ...['--public-url', 'https://traces.example.com', '--trusted-proxy', '127.0.0.1,0.0.0.0/0'],
-      ...['--backup-dir', backups, '--backup-cron', 'off', '--retention-days', '7', '--disk-floor', '900TiB'],
+      '--public-url',
+      'https://traces.example.com',
+      '--trusted-proxy',
+      '127.0.0.1,0.0.0.0/0',
+      '--backup-dir',
+      backups,
+      '--backup-cron',
+      'off',
+      '--retention-days',
+      '7',
+      '--disk-floor',
+      '900TiB',
     ],
   })
   const found = await diagnosis(appliance)

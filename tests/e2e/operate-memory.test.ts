@@ -115,7 +115,9 @@ test('near the limit reads wait while ingest continues', async () => {
   expect(seen).toEqual({
     retryAfter: expect.stringMatching(/^[1-5]$/),
     answer: expect.objectContaining({ error: 'overloaded' }),
-    ...{ ingest: 202, health: 200, ready: 503 },
+    ingest: 202,
+    health: 200,
+    ready: 503,
   })
   end()
 })

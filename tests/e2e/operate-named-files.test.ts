@@ -119,7 +119,8 @@ test.if(noHang === null)(
     writeFileSync(hung('logs', 'access.log'), logLine('/before'))
     writeFileSync(hung('www', 'robots.txt'), 'User-agent: *\nDisallow: /a\n')
     mkdirSync(temp.join('local'))
-    const [log, robots] = [temp.join('local', 'access.log'), temp.join('local', 'robots.txt')]
+    const log = temp.join('local', 'access.log')
+    const robots = temp.join('local', 'robots.txt')
     writeFileSync(log, logLine('/first'))
     writeFileSync(robots, 'User-agent: *\nDisallow: /b\n')
     const config = temp.join('hang.toml')
@@ -127,9 +128,14 @@ test.if(noHang === null)(
     writeFileSync(config, report)
     const appliance = await startAppliance({
       args: [
-        ...['--config', config, '--sink-dir', hung('sink')],
-        ...['--watch', `gone=${hung('logs', 'access.log')},shop=${log}`],
-        ...['--robots', `gone=${hung('www', 'robots.txt')},shop=${robots}`],
+        '--config',
+        config,
+        '--sink-dir',
+        hung('sink'),
+        '--watch',
+        `gone=${hung('logs', 'access.log')},shop=${log}`,
+        '--robots',
+        `gone=${hung('www', 'robots.txt')},shop=${robots}`,
       ],
     })
     const logged = (text: string) => until(() => appliance.stderr().includes(text), 60_000)

@@ -191,7 +191,8 @@ testAsRoot(
   async () => {
     const account = 7400
     chmodSync(dir.path, 0o755)
-    const [dataDir, elsewhere] = [dir.join('data'), dir.join('elsewhere')]
+    const dataDir = dir.join('data')
+    const elsewhere = dir.join('elsewhere')
     mkdirSync(dataDir, { mode: 0o700 })
     chownSync(dataDir, account, account)
     copyFileSync(binaryPath, dir.join('sightglass'))
@@ -204,7 +205,8 @@ testAsRoot(
       const drop = ['setpriv', `--reuid=${account}`, `--regid=${account}`, '--clear-groups']
       const command = [...drop, dir.join('sightglass'), ...args, '--data-dir', dataDir]
       const child = Bun.spawn(command, { cwd: '/', env: cleanEnv(), stdout: 'pipe', stderr: 'pipe' })
-      const [code, stderr] = [await child.exited, await new Response(child.stderr).text()]
+      const code = await child.exited
+      const stderr = await new Response(child.stderr).text()
       expect([args[0], code, stderr]).toEqual([args[0], 0, ''])
       return new Response(child.stdout).text()
     }

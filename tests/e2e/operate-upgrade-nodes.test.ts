@@ -76,7 +76,11 @@ test('a node gets another executable without a backup, which its operators make'
   const { code, stdout, stderr } = await upgrade(release('2.0.0', script('2.0.0')))
   expect([code, stderr]).toEqual([0, ''])
   expect(JSON.parse(stdout)).toMatchObject({
-    ...{ version: '2.0.0', previous: '1.0.0', backup: null, migrates: false, restarted: true },
+    version: '2.0.0',
+    previous: '1.0.0',
+    backup: null,
+    migrates: false,
+    restarted: true,
   })
   expect([readFileSync(executable(), 'utf8'), pid() === before]).toEqual([script('2.0.0'), false])
 })

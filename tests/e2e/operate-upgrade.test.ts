@@ -90,7 +90,9 @@ test('a file that is altered, unknown, unsigned or of another machine is refused
   const reading = release('1.5.0', script('1.5.0').replace('\n', `\n${newer}\n`))
   expect(message(await upgrade(reading, ...withKey()))).toContain('Release 1.5.0 cannot read the data')
   expect([readFileSync(executable(), 'utf8'), readdirSync(dir.join('bin')), pid()]).toEqual([
-    ...[script('1.0.0'), ['sightglass'], before],
+    script('1.0.0'),
+    ['sightglass'],
+    before,
   ])
 })
 
@@ -125,7 +127,8 @@ test('a signed file is installed after a backup, and the service runs it with it
   })
   expect((await cli(['backup', 'verify', answer.backup])).code).toBe(0)
   expect([readFileSync(executable(), 'utf8'), readFileSync(answer.previousExecutable, 'utf8')]).toEqual([
-    ...[script('2.0.0'), script('1.0.0')],
+    script('2.0.0'),
+    script('1.0.0'),
   ])
   expect([pid() === before, await events()]).toEqual([false, 2])
 })

@@ -51,7 +51,9 @@ test.each(['protobuf', 'json'])(
       env: { PATH: process.env.PATH ?? '', ...(await guideVariables()) },
     })
     expect({ code: await child.exited, out: child.stdout(), err: child.stderr() }).toEqual({
-      ...{ code: 0, out: '0 \n'.repeat(5), err: '' },
+      code: 0,
+      out: '0 \n'.repeat(5),
+      err: '',
     })
     const { total, byType, byOutcome } = await read(`/v1/metrics?siteId=${form}`)
     expect({ total, byType, byOutcome }).toEqual({

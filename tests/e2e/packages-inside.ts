@@ -144,7 +144,8 @@ async function lifeOfPackage(manager: (typeof packages)['deb']): Promise<object>
       existsSync(at(`usr/share/${name}`)),
     ),
   }
-  const [ingest, secret] = [await makeKey('ingest'), await makeKey('secret')]
+  const ingest = await makeKey('ingest')
+  const secret = await makeKey('secret')
   const posted = await post(ingest, 'before')
   const changed = `${readFileSync(at('etc/sightglass/sightglass.toml'), 'utf8')}retention-days = "30"\n`
   writeFileSync(at('etc/sightglass/sightglass.toml'), changed)

@@ -17,7 +17,10 @@ setDefaultTimeout(60_000)
 let dir: TempDir
 const key = openPgpKey(generateKeyPairSync('ed25519').privateKey, 'Releases <packages@sightglass.invalid>')
 const texts = {
-  ...{ manual: 'manual', license: 'licence', changelog: 'changes', thirdParty: 'others' },
+  manual: 'manual',
+  license: 'licence',
+  changelog: 'changes',
+  thirdParty: 'others',
   completions: { bash: 'bash', zsh: 'zsh', fish: 'fish' },
 }
 const made = { version: '1.0.0', executable: pack(Buffer.from('#!/bin/sh\n')), texts, key }
@@ -111,7 +114,8 @@ testWith(
     const verify = (name: string) => ended('debsig-verify', ...places, name)
     expect(await verify('a.deb')).toMatchObject({ code: 0 })
     const size = readFileSync(dir.join('a.deb')).length
-    const [unsigned, other] = [await verify('unsigned.deb'), await verify(altered('a.deb', size - 400))]
+    const unsigned = await verify('unsigned.deb')
+    const other = await verify(altered('a.deb', size - 400))
     expect([unsigned.code, other.code]).toEqual([10, 13])
   },
 )

@@ -29,7 +29,10 @@ setDefaultTimeout(60_000)
 
 let dir: TempDir
 const texts = {
-  ...{ manual: 'manual', license: 'licence', changelog: 'changes', thirdParty: 'others' },
+  manual: 'manual',
+  license: 'licence',
+  changelog: 'changes',
+  thirdParty: 'others',
   completions: { bash: 'bash', zsh: 'zsh', fish: 'fish' },
 }
 
@@ -59,7 +62,10 @@ const files = (kind: 'deb' | 'rpm') => ({
 /** What holds for every package manager. */
 function expectLife({ before, posted, upgraded, removed }: Life): void {
   expect(before).toMatchObject({
-    ...{ version: 'sightglass 1.0.0-rc.1', ownAccount: true, secretMode: '600', files: [true, true] },
+    version: 'sightglass 1.0.0-rc.1',
+    ownAccount: true,
+    secretMode: '600',
+    files: [true, true],
   })
   expect([posted, upgraded]).toEqual([
     202,

@@ -58,7 +58,8 @@ async function distributions(older: string, newer: string): Promise<void> {
     kind === 'deb' ? `sightglass_${of}_${architecture.deb}.deb` : `sightglass-${of}-1.${architecture.rpm}.rpm`
   for (const kind of ['deb', 'rpm'] as const) {
     const life = await lifeOfPackage({
-      ...{ kind, lower },
+      kind,
+      lower,
       older: join(older, names(kind, olderVersion)),
       newer: join(newer, names(kind, version)),
     })
@@ -69,7 +70,11 @@ async function distributions(older: string, newer: string): Promise<void> {
       [`sightglass ${olderVersion}`, true],
     )
     expectEqual(`${kind} upgraded`, upgraded, {
-      ...{ version: `sightglass ${version}`, restarted: true, configKept: true, posted: 202, events: 2 },
+      version: `sightglass ${version}`,
+      restarted: true,
+      configKept: true,
+      posted: 202,
+      events: 2,
     })
     expectEqual(
       `${kind} removed, data kept`,
@@ -201,7 +206,9 @@ async function container(older: string, newer: string): Promise<void> {
     const counted = await useServer({
       command: inside('/usr/bin/sightglass', 'serve'),
       cli: `${at}/root/usr/bin/sightglass`,
-      ...{ data, id: `image_${of}`, health: inside('/usr/bin/sightglass', 'ready') },
+      data,
+      id: `image_${of}`,
+      health: inside('/usr/bin/sightglass', 'ready'),
     })
     expectEqual('events in the container', counted, events)
   }
@@ -257,7 +264,8 @@ async function chart(newer: string): Promise<void> {
   const values = Bun.YAML.parse(files.get('values.yaml')!) as { [name: string]: object }
   const full = {
     ...values,
-    ...{ config: { 'public-url': 'https://a.example', 'trusted-proxy': ['10.0.0.0/8'] }, secret: 'more' },
+    config: { 'public-url': 'https://a.example', 'trusted-proxy': ['10.0.0.0/8'] },
+    secret: 'more',
     postgresql: { ...values['postgresql'], secret: 'database' },
     ingress: { ...values['ingress'], enabled: true, className: 'nginx', host: 'a.example', tlsSecret: 'tls' },
   }
@@ -278,7 +286,8 @@ async function chart(newer: string): Promise<void> {
 }
 
 async function main(folder: string): Promise<void> {
-  const [older, newer] = [join(folder, 'older'), join(folder, 'newer')]
+  const older = join(folder, 'older')
+  const newer = join(folder, 'newer')
   if (!existsSync(join(newer, 'SHA256SUMS'))) {
     await release(copySources(dir.join('sources'), olderVersion), older)
     const { privateKey } = generateKeyPairSync('ed25519')

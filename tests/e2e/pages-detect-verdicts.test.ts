@@ -69,11 +69,13 @@ test('headlines, tables and impostors show what the log holds', async () => {
     const impostors = await rowsOf(page, 'Impostors')
     expect(impostors.map(([name, count, evidence]) => [name, count, evidence])).toEqual([
       [
-        ...['GPTBot', '12'],
+        'GPTBot',
+        '12',
         'OpenAI publishes 17 networks (gptbot, 2025-10-30). The address is not in any of them.',
       ],
       [
-        ...['ClaudeBot', '3'],
+        'ClaudeBot',
+        '3',
         'Anthropic publishes 23 networks (anthropic, 2026-08-13). The address is not in any of them.',
       ],
     ])
@@ -143,7 +145,10 @@ test('a click on a verdict filters the page, and the address holds it; an impost
     await page.waitForURL((url) => url.pathname === '/logs')
     const { searchParams } = new URL(page.url())
     expect(['type', 'verdict', 'vendor', 'name'].map((name) => searchParams.get(name))).toEqual([
-      ...['agent.requested', 'contradicted', 'OpenAI', 'GPTBot'],
+      'agent.requested',
+      'contradicted',
+      'OpenAI',
+      'GPTBot',
     ])
   })
 }, 60_000)
@@ -184,12 +189,19 @@ test('names of strangers stay text and fit the page', async () => {
   const hostile = `\u202e<img src=x onerror=alert(1)> ${'long '.repeat(30)}`
   const events = Array.from({ length: 12 }, (_, n) =>
     event(`hostile-${n}`, {
-      ...{ type: 'agent.requested', outcome: 'success', siteId: 'hostile', sessionId: 'h' },
+      type: 'agent.requested',
+      outcome: 'success',
+      siteId: 'hostile',
+      sessionId: 'h',
       occurredAt: new Date(Date.now() - 60_000).toISOString(),
       agent: {
-        ...{ class: 'crawler', trust: 'detected', vendor: `اختبار ${hostile}`, name: `${hostile}${n}` },
+        class: 'crawler',
+        trust: 'detected',
+        vendor: `اختبار ${hostile}`,
+        name: `${hostile}${n}`,
         verdict: n % 2 === 0 ? 'contradicted' : hostile.slice(0, 60),
-        ...{ purpose: '<script>', evidence: { method: 'address', list: hostile, networks: 1e21 } },
+        purpose: '<script>',
+        evidence: { method: 'address', list: hostile, networks: 1e21 },
       },
       metadata: { page: `/${'x'.repeat(300)}/${n}` },
     }),

@@ -78,7 +78,12 @@ test('Logs filters by verdict and explains it', async () => {
     `${address} - - [${clock}] "GET ${page} HTTP/1.1" 200 5 "-" "${who}"\n`
   writeFileSync(files.join('a.log'), line('132.196.86.5', '/true') + line('203.0.113.9', '/false'))
   const { code, stderr } = await appliance.cli(
-    ...['import', 'access', files.join('a.log'), '--site', 'shop', '--keep-addresses'],
+    'import',
+    'access',
+    files.join('a.log'),
+    '--site',
+    'shop',
+    '--keep-addresses',
   )
   expect([code, stderr]).toEqual([0, ''])
   await withOwner(`${appliance.url}/logs?type=agent.requested&verdict=contradicted`, async (page) => {

@@ -27,14 +27,21 @@ beforeAll(async () => {
   const events = bots.flatMap(([vendor, name, purpose, count], row) =>
     Array.from({ length: count }, (_, n) =>
       event(`b${row}_${n}`, {
-        ...{ type: 'agent.detected', outcome: 'success', sessionId: `s${row}`, policy: null, tool: null },
+        type: 'agent.detected',
+        outcome: 'success',
+        sessionId: `s${row}`,
+        policy: null,
+        tool: null,
         occurredAt: new Date(nowMs - 60_000 - n * hourMs).toISOString(),
         agent: { class: 'crawler', trust: 'detected', vendor, name, purpose },
       }),
     ),
   )
   const ahead = event('ahead', {
-    ...{ type: 'agent.detected', sessionId: 'ahead', policy: null, tool: null },
+    type: 'agent.detected',
+    sessionId: 'ahead',
+    policy: null,
+    tool: null,
     agent: { class: 'dom', trust: 'detected', vendor: 'Operator' },
     occurredAt: new Date(nowMs + 3 * hourMs).toISOString(),
   })

@@ -46,7 +46,12 @@ const looks = [
 ]
 
 const healthy: NodeReport = {
-  ...{ aheadMs: 120, queuedBytes: 0, queuedMs: 0, viewMs: 180, isEnding: false, problem: null },
+  aheadMs: 120,
+  queuedBytes: 0,
+  queuedMs: 0,
+  viewMs: 180,
+  isEnding: false,
+  problem: null,
 }
 
 async function join(name: string, version: string, report: Partial<NodeReport>): Promise<void> {

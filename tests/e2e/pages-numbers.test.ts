@@ -147,7 +147,9 @@ const pages = [
   },
   { path: '/auth', name: 'Auth', measure: pageMeasures[0]!, tables: ['Protocols', 'Vendors'] },
   {
-    ...{ path: '/authz', name: 'Authz', measure: pageMeasures[1]! },
+    path: '/authz',
+    name: 'Authz',
+    measure: pageMeasures[1]!,
     tables: ['Decisions by outcome', 'By tool', 'By rule', 'By vendor'],
   },
   { path: '/tools', name: 'WebMCP Tools', measure: pageMeasures[2]!, tables: ['Tools'] },

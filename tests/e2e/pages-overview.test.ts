@@ -23,7 +23,10 @@ const open = (visit: (page: Page) => Promise<void>, path = '/', allow: RegExp[] 
 function calls(name: string, count: number, hoursAgo: number, more: Record<string, unknown>): unknown[] {
   return Array.from({ length: count }, (_, index) =>
     event(`${name}-${index}`, {
-      ...{ type: 'tool.executed', outcome: 'success', policy: undefined, tool: 'search' },
+      type: 'tool.executed',
+      outcome: 'success',
+      policy: undefined,
+      tool: 'search',
       agent: { class: 'dom', trust: 'detected', vendor: 'OpenAI' },
       // Within one hour of the clock, because changes are counted by the hour.
       occurredAt: new Date(Date.now() - hoursAgo * hourMs - index).toISOString(),

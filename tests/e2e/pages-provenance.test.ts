@@ -33,7 +33,8 @@ beforeAll(async () => {
   const { code } = await org.appliance.cli('import', 'access', log, '--site', 'shop', '--org', org.slug)
   expect(code).toBe(0)
   const posted = await fetch(`${org.url}/v1/sdk/access-logs?siteId=shop`, {
-    ...{ method: 'POST', body: agentsLog(Date.now() - 7_000) },
+    method: 'POST',
+    body: agentsLog(Date.now() - 7_000),
     headers: { authorization: `Bearer ${drain}`, 'content-type': 'text/plain' },
   })
   expect(posted.status).toBe(202)
@@ -46,7 +47,10 @@ afterAll(async () => {
 function claimed(id: string) {
   return event(id, {
     occurredAt: new Date(Date.now() - 60_000).toISOString(),
-    ...{ type: 'agent.requested', outcome: 'success', siteId: 'shop', metadata: { page: '/' } },
+    type: 'agent.requested',
+    outcome: 'success',
+    siteId: 'shop',
+    metadata: { page: '/' },
     agent: { class: 'crawler', vendor: 'OpenAI', name: 'GPTBot', trust: 'verified', verdict: 'verified' },
   })
 }

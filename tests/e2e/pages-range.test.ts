@@ -185,7 +185,9 @@ test('a click filters every number of a page in place and can be undone; Logs op
     await page.getByRole('heading', { name: 'Logs', level: 1 }).waitFor()
     const search = new URL(page.url()).searchParams
     expect([search.getAll('vendor'), search.getAll('agentClass'), search.get('type')]).toEqual([
-      ...[['GPTBot'], ['crawler'], 'agent.detected'],
+      ['GPTBot'],
+      ['crawler'],
+      'agent.detected',
     ])
     const overTime = page.getByRole('region', { name: 'Events over time' })
     await overTime.getByText(new RegExp(`^${two.toLocaleString('en-GB')} events? in this range`)).waitFor()

@@ -257,7 +257,9 @@ test('the bars of one filter are never drawn above the rows of another, whicheve
         if (location.search.includes('siteId=stays') && text !== seen.at(-1)) seen.push(text)
       }
       new MutationObserver(look).observe(document.body, {
-        ...{ subtree: true, childList: true, characterData: true },
+        subtree: true,
+        childList: true,
+        characterData: true,
       })
     })
     await page.getByRole('button', { name: 'Add filter' }).click()

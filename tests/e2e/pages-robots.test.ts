@@ -23,7 +23,9 @@ afterAll(closeBrowser)
 
 const requested = (id: string, page: string, agent: object = {}) =>
   recent(id, {
-    ...{ type: 'agent.requested', siteId: 'shop', metadata: { page } },
+    type: 'agent.requested',
+    siteId: 'shop',
+    metadata: { page },
     agent: { class: 'crawler', trust: 'detected', vendor: 'OpenAI', name: 'GPTBot', ...agent },
   })
 

@@ -138,7 +138,9 @@ test('calls, errors and the last call equal the posted events, live and by site'
 
 test('a tool shows its findings, its schema, its versions and their differences', async () => {
   const tool = (description: string, type: string) => ({
-    ...{ name: 'order.delete', description, page: '/orders' },
+    name: 'order.delete',
+    description,
+    page: '/orders',
     inputSchema: {
       type: 'object',
       required: ['id'],

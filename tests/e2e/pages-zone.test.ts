@@ -114,7 +114,8 @@ test('a chosen time zone applies to every page, survives a reload and can be und
   await inZones(async (page, use) => {
     await use('Asia/Kathmandu')
     await load(page, '/logs', 'Logs')
-    const [there, utc] = [clock('Asia/Kathmandu'), clock('UTC')]
+    const there = clock('Asia/Kathmandu')
+    const utc = clock('UTC')
     await page.getByRole('row').getByText(`${there.day} ${there.time}:00`).first().waitFor()
     await page.getByLabel('Time zone').last().selectOption('UTC')
     await page.getByRole('row').getByText(`${utc.day} ${utc.time}:00`).first().waitFor()

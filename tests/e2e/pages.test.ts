@@ -24,7 +24,8 @@ afterAll(closeBrowser)
 const week = () => runningRange(7, Date.now())
 /** Steps of three hours. The first one is cut at the start of the range. */
 function weekEdges(): number[] {
-  const [sinceMs, untilMs] = [Date.parse(week().since), Date.parse(week().until)]
+  const sinceMs = Date.parse(week().since)
+  const untilMs = Date.parse(week().until)
   const stepMs = 3 * 3_600_000
   const first = (Math.floor(sinceMs / stepMs) + 1) * stepMs
   const steps = Math.ceil((untilMs - first) / stepMs)
@@ -153,7 +154,8 @@ async function expectZoom(page: Page): Promise<void> {
   // A drag chooses the steps that it touches.
   const stepAt = (share: number) => edges.findLastIndex((edge) => edge <= edges[0]! + share * lengthMs)
   const at = (step: number) => new Date(edges[step]!).toISOString()
-  const [first, last] = [at(stepAt(0.5)), at(stepAt(0.75) + 1)]
+  const first = at(stepAt(0.5))
+  const last = at(stepAt(0.75) + 1)
   await page.waitForURL((url) => url.searchParams.get('since') === first)
   const until = new URL(page.url()).searchParams.get('until')!
   expect([last, at(stepAt(0.75))]).toContain(until)

@@ -82,7 +82,8 @@ test('a node lets its heap grow larger than a server with a data folder does, un
   using dir = tempDir('options')
   const { url } = await database('migrated')
   const env = { SIGHTGLASS_DATABASE: url, SIGHTGLASS_KEY_RING: '11'.repeat(32) }
-  const [size, growth] = ['BUN_JSC_forceRAMSize', 'BUN_JSC_smallHeapGrowthFactor']
+  const size = 'BUN_JSC_forceRAMSize'
+  const growth = 'BUN_JSC_smallHeapGrowthFactor'
   const byDefault = `BUN_JSC_largeHeapSize=${8 * 1024 * 1024}`
   const readers = `BUN_JSC_smallHeapSize=${8 * 1024 * 1024}`
   const told = async (name: string, own: { [name: string]: string }, args: string[] = []) => {

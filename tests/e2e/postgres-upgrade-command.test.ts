@@ -68,7 +68,10 @@ async function install(name: string): Promise<Installed> {
   expect(await run('import', path('events'))).toMatchObject({ code: 0 })
   await startServer()
   return {
-    ...{ made, executable, run, start: startServer },
+    made,
+    executable,
+    run,
+    start: startServer,
     upgrade(version, text) {
       const file = writeRelease(dir.join(name, version), version, text, null)
       const control = ['--stop', `sh ${path('stop')}`, '--start', `sh ${path('start')}`, '--wait', '600']

@@ -30,10 +30,14 @@ function fleet({ url }: TestDatabase, name: string, count: number): Fleet {
     ports,
     start: (at, release, olderNodes = 'write') =>
       startAppliance({
-        ...{ dataDir: dir.join(`${name}-${at}`), port: ports[at]!, cwd: dir.path },
+        dataDir: dir.join(`${name}-${at}`),
+        port: ports[at]!,
+        cwd: dir.path,
         args: ['--node-name', `${name}-${at}`, '--upgrade-wait', 'off'],
         env: {
-          ...{ SIGHTGLASS_DATABASE: url, SIGHTGLASS_KEY_RING: '11'.repeat(32), NEXT_OLDER_NODES: olderNodes },
+          SIGHTGLASS_DATABASE: url,
+          SIGHTGLASS_KEY_RING: '11'.repeat(32),
+          NEXT_OLDER_NODES: olderNodes,
         },
         ...(release === 'next' ? { binary: nextBinary } : {}),
       }),
@@ -131,7 +135,8 @@ test('three nodes under load go one by one to a release whose migration they tol
 test('a release whose migration they do not tolerate waits for the others, and a suspended one writes nothing', async () => {
   const made = await database('migrated')
   const { ports, start } = fleet(made, 'ending', 3)
-  const [first, second] = [await start(0, 'old'), await start(1, 'old')]
+  const first = await start(0, 'old')
+  const second = await start(1, 'old')
   const traffic = load(ports.slice(0, 2), await keyOf(first, 'ingest'))
   await traffic.more(100)
   const starting = start(2, 'next', 'end')

@@ -115,7 +115,8 @@ test('saved from Overview, it opens from a file without any request, in print to
 })
 
 test('the verifier works from a file: it accepts the report, and refuses one with a changed byte', async () => {
-  const [report, verifier] = [files.join('whole.html'), files.join('verifier.html')]
+  const report = files.join('whole.html')
+  const verifier = files.join('verifier.html')
   const made = await appliance.cli('report', 'create', '--out', report, '--json')
   const { key } = JSON.parse(made.stdout) as { key: string }
   expect((await cli(['report', 'verifier', '--out', verifier])).code).toBe(0)

@@ -58,8 +58,13 @@ test('events with everything a browser SDK attaches, nulls and unknown members i
     durationMs: 3.25,
     error: null,
     agent: {
-      ...{ class: 'dom', trust: 'declared', vendor: 'Operator', confidence: 0.93, detectionVersion: '3' },
-      ...{ userAgent: 'Mozilla/5.0', signals: { webdriver: true, score: [1, 2] } },
+      class: 'dom',
+      trust: 'declared',
+      vendor: 'Operator',
+      confidence: 0.93,
+      detectionVersion: '3',
+      userAgent: 'Mozilla/5.0',
+      signals: { webdriver: true, score: [1, 2] },
     },
     policy: {
       decision: 'deny',

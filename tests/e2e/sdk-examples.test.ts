@@ -45,8 +45,13 @@ const browserBody = (id: string): string =>
     publishableKey: keys.publishableKey,
     events: [
       {
-        ...{ id, siteId: 'forged', sessionId: 's1', occurredAt: new Date().toISOString() },
-        ...{ type: 'tool.executed', outcome: 'success', agent: { class: 'webmcp', trust: 'verified' } },
+        id,
+        siteId: 'forged',
+        sessionId: 's1',
+        occurredAt: new Date().toISOString(),
+        type: 'tool.executed',
+        outcome: 'success',
+        agent: { class: 'webmcp', trust: 'verified' },
       },
     ],
   })

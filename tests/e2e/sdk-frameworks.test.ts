@@ -79,7 +79,9 @@ test.each([...Object.keys(nodeFrameworks), 'watched'])(
       const text = await late.text()
       while (running.events().length === before) await Bun.sleep(1)
       expect(running.events().at(-1)).toMatchObject({
-        ...{ type: 'agent.requested', outcome: 'success', metadata: { status: 200, bytes: text.length } },
+        type: 'agent.requested',
+        outcome: 'success',
+        metadata: { status: 200, bytes: text.length },
       })
     } finally {
       await running.stop()
@@ -99,7 +101,8 @@ test('Node.js loads the evidence and verifies the signature of an agent with the
   const seen = new Date().toISOString().slice(0, 10)
   const directory = { operator: 'OpenAI', url: 'https://chatgpt.com', keys: [signer.jwk], seen }
   const pack = {
-    ...{ format: packFormat, made: `${seen}T00:00:00Z` },
+    format: packFormat,
+    made: `${seen}T00:00:00Z`,
     directories: [{ ...directory, source: 'https://chatgpt.com', digest: 'a'.repeat(64) }],
   }
   const served = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.json(pack) })

@@ -36,8 +36,12 @@ test('npm installs it with no registry reachable, and the first program of its R
   const registry = closed.url.origin
   await closed.stop(true)
   const env = {
-    ...{ PATH: process.env.PATH ?? '', HOME: dir.path, npm_config_cache: dir.join('.npm') },
-    ...{ npm_config_registry: registry, npm_config_audit: 'false', npm_config_fund: 'false' },
+    PATH: process.env.PATH ?? '',
+    HOME: dir.path,
+    npm_config_cache: dir.join('.npm'),
+    npm_config_registry: registry,
+    npm_config_audit: 'false',
+    npm_config_fund: 'false',
   }
   const npm = run(['npm', 'install', `${appliance.url}/sdk/sightglass-sdk.tgz`], { cwd: dir.path, env })
   expect({ code: await npm.exited, stderr: npm.stderr().replace(/^npm warn.*\n/gm, '') }).toEqual({

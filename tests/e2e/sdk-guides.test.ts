@@ -147,8 +147,13 @@ async function sendAsOtherClient(settings: string, event: object): Promise<unkno
 }
 
 const event = (id: string, more: object = {}) => ({
-  ...{ id, siteId: 'old-shop', sessionId: 's', occurredAt: '2026-06-23T12:00:00Z', type: 'tool.executed' },
-  ...{ outcome: 'success', ...more },
+  id,
+  siteId: 'old-shop',
+  sessionId: 's',
+  occurredAt: '2026-06-23T12:00:00Z',
+  type: 'tool.executed',
+  outcome: 'success',
+  ...more,
 })
 
 test('Moving: the other client, ours, the check, the history and the totals', async () => {
@@ -157,7 +162,9 @@ test('Moving: the other client, ours, the check, the history and the totals', as
     blocks
   const dir = project.dir.path
   expect(await sendAsOtherClient(settings, event('other-1', { vendorField: [1, { a: null }] }))).toEqual({
-    ...{ ok: true, accepted: 1, deduped: 0 },
+    ok: true,
+    accepted: 1,
+    deduped: 0,
   })
   expectInstall(install)
   save(project.dir, 'first.mjs', first)
@@ -187,7 +194,9 @@ test('Moving: the other client, ours, the check, the history and the totals', as
   }
   const events = Array.from({ length: 450 }, (_, n) => event(`old-${n}`))
   const sent = await fetch(`${appliance.url}/v1/sdk/events`, {
-    ...{ method: 'POST', headers: headers(await key('ingest')), body: JSON.stringify({ events }) },
+    method: 'POST',
+    headers: headers(await key('ingest')),
+    body: JSON.stringify({ events }),
   })
   expect(sent.status).toBe(202)
   save(project.dir, 'history.mjs', history)

@@ -193,11 +193,12 @@ test('10,000 forgeries of pages through the relay: none is verified', async () =
   let sent = 0
   for (let batch = 0; batch < 50; batch++) {
     const events = Array.from({ length: perRequest }, (_, index) => ({
-      ...{ id: `f${sent + index}`, siteId: 'shop', sessionId: `s${batch}`, outcome: 'success' },
-      ...{
-        type: index % 2 === 0 ? 'agent.requested' : 'authz.evaluated',
-        occurredAt: new Date().toISOString(),
-      },
+      id: `f${sent + index}`,
+      siteId: 'shop',
+      sessionId: `s${batch}`,
+      outcome: 'success',
+      type: index % 2 === 0 ? 'agent.requested' : 'authz.evaluated',
+      occurredAt: new Date().toISOString(),
       agent: agents[index % agents.length],
       verdict: 'verified',
       policy: { decision: 'allow', ruleId: 'r', reason: 'verified' },

@@ -165,9 +165,15 @@ test.each(['nodenext', 'bundler'])(
   async (resolution) => {
     const config = {
       compilerOptions: {
-        ...{ strict: true, exactOptionalPropertyTypes: true, noEmit: true, types: [], target: 'es2022' },
-        ...{ module: resolution === 'bundler' ? 'esnext' : resolution, moduleResolution: resolution },
-        ...{ lib: ['es2022', 'dom'], skipLibCheck: false },
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        noEmit: true,
+        types: [],
+        target: 'es2022',
+        module: resolution === 'bundler' ? 'esnext' : resolution,
+        moduleResolution: resolution,
+        lib: ['es2022', 'dom'],
+        skipLibCheck: false,
       },
       files: ['typed.ts'],
     }

@@ -22,8 +22,10 @@ beforeAll(async () => {
     recent(
       `event-${index}`,
       {
-        ...{ type: ['tool.executed', 'agent.requested', 'authz.evaluated'][index % 3], tool: 'checkout.pay' },
-        ...{ outcome: index % 4 === 0 ? 'blocked' : 'success', sessionId: 'hidden-session' },
+        type: ['tool.executed', 'agent.requested', 'authz.evaluated'][index % 3],
+        tool: 'checkout.pay',
+        outcome: index % 4 === 0 ? 'blocked' : 'success',
+        sessionId: 'hidden-session',
         agent: { class: 'dom', vendor: index % 2 === 0 ? 'OpenAI' : hostile },
         metadata: { subject: 'hidden-subject', page: '/checkout' },
       },

@@ -37,7 +37,8 @@ test('a first start creates a private folder, prints the address and setup link,
 })
 
 test('the server collects garbage as on a small machine and keeps its process ID', async () => {
-  const [size, growth] = ['BUN_JSC_forceRAMSize', 'BUN_JSC_smallHeapGrowthFactor']
+  const size = 'BUN_JSC_forceRAMSize'
+  const growth = 'BUN_JSC_smallHeapGrowthFactor'
   const large = `BUN_JSC_largeHeapSize=${64 * 1024 * 1024}`
   const readers = `BUN_JSC_smallHeapSize=${8 * 1024 * 1024}`
   const told = (pid: number) => {

@@ -24,7 +24,8 @@ import { change, copySources, expectEqual, own, release, succeed } from './packa
 const dir = tempDir('upgrade')
 const account = 7400
 /** A link to a folder in one that only root may enter, as systemd has it for a service with a dynamic account. */
-const [executable, data] = [dir.join('bin/sightglass'), dir.join('state/sightglass')]
+const executable = dir.join('bin/sightglass')
+const data = dir.join('state/sightglass')
 const folder = dir.join('state/private/sightglass')
 const versions = { newer: '9.0.0', broken: '9.1.0' }
 
@@ -71,7 +72,9 @@ function writeEvents(key: string): Writer {
     for (let count = 0; !ended; count++) {
       const id = `live_${count}`
       const sent = fetch('http://localhost/v1/sdk/events', {
-        ...{ unix: `${data}/http.sock`, method: 'POST', body: JSON.stringify({ events: [event(id)] }) },
+        unix: `${data}/http.sock`,
+        method: 'POST',
+        body: JSON.stringify({ events: [event(id)] }),
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       })
       if (

@@ -109,11 +109,13 @@ for (const name of ['nginx', 'apache2', 'caddy'] as const) {
   // Where it is not installed, its format is read from the samples of server/access/formats.test.ts alone.
   testWith(name, `${name} in its own format, followed across a rotation`, async () => {
     using temp = tempDir(name)
-    const [log, port] = [temp.join('access.log'), freePort()]
+    const log = temp.join('access.log')
+    const port = freePort()
     const running = server.start(temp.path, port, log)
     await using appliance = await startAppliance()
     const watching = run([binaryPath, 'watch', log, '--site', name, '--data-dir', appliance.dataDir], {
-      ...{ cwd: temp.path, env: cleanEnv({}) },
+      cwd: temp.path,
+      env: cleanEnv({}),
     })
     const get = async (path: string, userAgent = gptBot): Promise<boolean> => {
       const headers = { 'user-agent': userAgent }

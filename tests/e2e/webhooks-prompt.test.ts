@@ -8,8 +8,14 @@ setDefaultTimeout(120_000)
 
 /** A cron expression that matches once in years, so every delivery was triggered by a wake-up. */
 const args = [
-  ...['--dispatch-cron', '0 0 29 2 *', '--webhook-backoff', '1s,1s,1s'],
-  ...['--webhook-allow', '127.0.0.0/8', '--rate-limit-gateway', 'off'],
+  '--dispatch-cron',
+  '0 0 29 2 *',
+  '--webhook-backoff',
+  '1s,1s,1s',
+  '--webhook-allow',
+  '127.0.0.0/8',
+  '--rate-limit-gateway',
+  'off',
 ]
 
 interface Org {
@@ -20,7 +26,15 @@ interface Org {
 
 async function keyOf(appliance: Appliance, org: string, kind: string): Promise<string> {
   const { code, stdout, stderr } = await appliance.cli(
-    ...['key', 'create', '--kind', kind, '--org', org, '--label', kind, '--json'],
+    'key',
+    'create',
+    '--kind',
+    kind,
+    '--org',
+    org,
+    '--label',
+    kind,
+    '--json',
   )
   if (code !== 0) throw new Error(stderr)
   return (JSON.parse(stdout) as { key: string }).key

@@ -50,7 +50,8 @@ test('pause, resume and two kill -9: no event and no sequence number missing', a
   using folder = tempDir('webhook-stream')
   const dataDir = folder.join('data')
   let appliance = await startAppliance({ args, dataDir })
-  const [secret, ingest] = [await keyOf(appliance, 'secret'), await keyOf(appliance, 'ingest')]
+  const secret = await keyOf(appliance, 'secret')
+  const ingest = await keyOf(appliance, 'ingest')
   const made = await call<Made>(appliance, secret, '/v1/webhooks/endpoints', { url: `${receiver.url}/ok` })
   const { id } = made.endpoint
   const sent: string[] = []
@@ -105,7 +106,8 @@ test('an alert opens and resolves, and a file and a syslog receiver get every me
   syslog.on('message', (message) => lines.push(message.toString()))
   await new Promise<void>((resolve) => syslog.bind(0, '127.0.0.1', resolve))
   await using appliance = await startAppliance({ args: [...args, '--sink-dir', sinks.path] })
-  const [secret, ingest] = [await keyOf(appliance, 'secret'), await keyOf(appliance, 'ingest')]
+  const secret = await keyOf(appliance, 'secret')
+  const ingest = await keyOf(appliance, 'ingest')
   const add = (url: string, more = {}) =>
     call<Made>(appliance, secret, '/v1/webhooks/endpoints', { url, ...more })
   const alerts = await add(`${receiver.url}/ok/alerts`, { types: ['sdk.error'] })

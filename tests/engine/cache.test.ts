@@ -47,7 +47,10 @@ test('merged, emptied and deleted blocks are read again', () => {
 }, 90_000)
 
 const filteredQuery = (filter: EventFilter, hour: number): FilteredCountsQuery => ({
-  ...{ orgId: 'org_a', filter, breakdowns: [{ by: 'agent' }, { by: 'page' }], budgetMs: 60_000 },
+  orgId: 'org_a',
+  filter,
+  breakdowns: [{ by: 'agent' }, { by: 'page' }],
+  budgetMs: 60_000,
   edges: [0, 2, 7, 20].map((more) => noon + (hour + more) * hourMs),
 })
 

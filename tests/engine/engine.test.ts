@@ -11,8 +11,15 @@ import { runs } from '../support/runs.ts'
 const orgIds = ['org_a', 'org_b'] as const
 const aheadMs = firstArrivalMs - noon + 300_000 // of an arrival in the first step; later steps are not ahead
 const times = fc.constantFrom(
-  ...[0, 1, 2, -86_400_000 * 400, 3_600_000],
-  ...[aheadMs, aheadMs + 1, aheadMs + 3_000, 86_400_000 * 3_000],
+  0,
+  1,
+  2,
+  -86_400_000 * 400,
+  3_600_000,
+  aheadMs,
+  aheadMs + 1,
+  aheadMs + 3_000,
+  86_400_000 * 3_000,
 )
 const batch = fc.record({
   org: fc.constantFrom(...orgIds),

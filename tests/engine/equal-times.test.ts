@@ -40,8 +40,13 @@ test('sessions of equal times are in order, and the first page ends its search e
   expect(found).toEqual(sessionsOf(events, () => true, 20).slice(0, 80))
   const opened = subject.timesRead((reader) =>
     reader.sessionPage({
-      ...{ orgId, filter: {}, limit: 5, before: null, ceilingSeq: null },
-      ...{ eventsMax: 10_000, budgetMs: 60_000 },
+      orgId,
+      filter: {},
+      limit: 5,
+      before: null,
+      ceilingSeq: null,
+      eventsMax: 10_000,
+      budgetMs: 60_000,
     }),
   )
   // Once through the log for the sums; before, as often again to find the first sessions.

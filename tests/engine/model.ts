@@ -104,7 +104,7 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
     )
     agreesInHours(tools, counted, dayOf)
     const values = tools.rows.slice(0, 2).map(({ value }) => value ?? '')
-    const some = { ...{ orgId, sinceMs, untilMs, by: 'tool' as const, values }, stepMs: 24 * hourMs }
+    const some = { orgId, sinceMs, untilMs, by: 'tool' as const, values, stepMs: 24 * hourMs }
     expect(reader.breakdown({ ...some, types: ['tool.*'] }).rows).toEqual(
       tools.rows.filter(({ value }) => value !== null && values.includes(value)),
     )

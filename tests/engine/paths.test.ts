@@ -40,7 +40,8 @@ const shapes: ((n: number) => unknown)[] = [
 ]
 
 function made(n: number): EventRecord {
-  const [id, sessionId] = [`e${n}`, `s${n >> 4}`]
+  const id = `e${n}`
+  const sessionId = `s${n >> 4}`
   // The id is cut out of the text of the metadata when it comes first there.
   const metadata = n % 50 === 3 ? { plan: { id }, id } : shapes[n % shapes.length]!(n)
   const fields = {
@@ -54,9 +55,13 @@ function made(n: number): EventRecord {
       ? { metadata, id, sessionId, ...fields, ...decoy }
       : { ...decoy, id, sessionId, ...fields, metadata }
   return makeEvent(id, {
-    ...{ sessionId, ...fields, vendor: n % 5 === 0 ? 'GPTBot' : null, subject: n % 11 === 0 ? 'ada' : null },
+    sessionId,
+    ...fields,
+    vendor: n % 5 === 0 ? 'GPTBot' : null,
+    subject: n % 11 === 0 ? 'ada' : null,
     name: n % 7 === 0 ? 'Bot-1' : null,
-    ...{ occurredAtMs: noon + n * eachMs, json: JSON.stringify(whole) },
+    occurredAtMs: noon + n * eachMs,
+    json: JSON.stringify(whole),
   })
 }
 
@@ -76,26 +81,35 @@ function build(subject: Engine): number {
 const hourly = [1, 2, 3].map((hour) => noon + hour * hourMs)
 const wide = [noon - hourMs, noon + 100 * hourMs]
 const asked = (query: Partial<ExploreQuery>): ExploreQuery => ({
-  ...{ orgId, filter: {}, measure: 'events', by: null, edges: hourly, rowsMax: 1_000, budgetMs: Infinity },
+  orgId,
+  filter: {},
+  measure: 'events',
+  by: null,
+  edges: hourly,
+  rowsMax: 1_000,
+  budgetMs: Infinity,
   ...query,
 })
 const of = (metadata: string) => ({ by: { metadata } })
 
 const queries = [
-  ...[
-    'plan',
-    'cart',
-    'cart.items',
-    'cart.a.b',
-    'twice.b',
-    'twice',
-    'unique',
-    'name 7',
-    'name 399',
-    'id',
-    'plan.id',
-  ],
-  ...['deep.a.b.c.d.e', 'deep', 'empty', 'nothing', 'a', '..'],
+  'plan',
+  'cart',
+  'cart.items',
+  'cart.a.b',
+  'twice.b',
+  'twice',
+  'unique',
+  'name 7',
+  'name 399',
+  'id',
+  'plan.id',
+  'deep.a.b.c.d.e',
+  'deep',
+  'empty',
+  'nothing',
+  'a',
+  '..',
 ].map((path) => asked(of(path)))
 queries.push(
   ...(['tokens', 'bytes'] as const).flatMap((measure) => [
@@ -117,7 +131,12 @@ queries.push(
 
 /** What alert rules of tokens read. */
 const tokenSeries = [null, 'vendor', 'name'].map((by): SeriesQuery => ({
-  ...{ orgId, filter: {}, value: 'tokens', by: by as SeriesQuery['by'], groupsMax: 9, budgetMs: Infinity },
+  orgId,
+  filter: {},
+  value: 'tokens',
+  by: by as SeriesQuery['by'],
+  groupsMax: 9,
+  budgetMs: Infinity,
   edges: [1.5, 2, 3, 3.25].map((hours) => noon + hours * hourMs),
 }))
 

@@ -14,7 +14,8 @@ const tailBlocks = 5
 
 function made(n: number): EventRecord {
   const id = `trc_${Bun.hash.wyhash(String(n)).toString(16).padStart(16, '0')}`
-  const [sessionId, subject] = [`s${n >> 4}`, n % 11 === 0 ? `who "${n % 1_001}" é` : null]
+  const sessionId = `s${n >> 4}`
+  const subject = n % 11 === 0 ? `who "${n % 1_001}" é` : null
   const type = n % 2 === 0 ? 'tool.executed' : 'agent.detected'
   const page = `/products/${n % 50}`
   const occurredAt = new Date(noon + n * 400).toISOString()
@@ -22,7 +23,12 @@ function made(n: number): EventRecord {
   const odd = n % 5_003 === 7 ? { odd: [`漢字 \u2028 ${n}`, null, { deep: n / 7 }] } : {}
   const json = { id, siteId: 'shop', sessionId, occurredAt, type, outcome: 'success', ...odd, metadata }
   return makeEvent(id, {
-    ...{ sessionId, subject, type, page, siteId: 'shop', occurredAtMs: noon + n * 400 },
+    sessionId,
+    subject,
+    type,
+    page,
+    siteId: 'shop',
+    occurredAtMs: noon + n * 400,
     vendor: n % 3 === 0 ? 'GPTBot' : null,
     // Text that is not as JSON.stringify writes it.
     json: JSON.stringify(json, null, n % 997 === 0 ? 1 : 0),
@@ -68,8 +74,13 @@ function answers(subject: Engine): unknown[] {
     ...filters.map((filter) => reader.page({ orgId, filter, limit: 200, before: null, ceilingSeq: null })),
     ...texts.map((text) =>
       reader.explore({
-        ...{ orgId, filter: { text }, measure: 'events', by: null, edges: [noon, noon + 40_000_000] },
-        ...{ rowsMax: 100, budgetMs: Infinity },
+        orgId,
+        filter: { text },
+        measure: 'events',
+        by: null,
+        edges: [noon, noon + 40_000_000],
+        rowsMax: 100,
+        budgetMs: Infinity,
       }),
     ),
     ...[0, 255, 256, sealed * 0.75, sealed].map((n) => reader.byId({ orgId, id: made(n).id })),
@@ -221,7 +232,9 @@ test('a damaged block stays as it is, and verify names it before and after', () 
   const columns = ['bodies', 'ids', 'bodies', 'ids'] as const
   const named = faults(
     rows.map(({ place }, at) => ({
-      ...{ column: columns[at]!, where: `place = ${place}`, byte: at < 2 ? 901 : 7 },
+      column: columns[at]!,
+      where: `place = ${place}`,
+      byte: at < 2 ? 901 : 7,
     })),
   )
   for (const [at, row] of rows.entries()) {

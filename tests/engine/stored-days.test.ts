@@ -15,10 +15,16 @@ const days = 14
 function made(n: number): EventRecord {
   const occurredAtMs = noon + Math.floor((n / sealed) * days * dayMs)
   return makeEvent(`e${n}`, {
-    ...{ sessionId: `s${n >> 1}`, subject: n % 3 === 0 ? `who ${n % 4_001}` : null, occurredAtMs },
-    ...{ siteId: n % 7 === 0 ? 'blog' : 'shop', type: n % 2 === 0 ? 'tool.executed' : 'agent.detected' },
-    ...{ outcome: n % 5 === 0 ? 'error' : 'success', vendor: `vendor ${n % 61}`, class: `class ${n % 3}` },
-    ...{ tool: n % 2 === 0 ? `tool ${n % 53}` : null, json: '{}' },
+    sessionId: `s${n >> 1}`,
+    subject: n % 3 === 0 ? `who ${n % 4_001}` : null,
+    occurredAtMs,
+    siteId: n % 7 === 0 ? 'blog' : 'shop',
+    type: n % 2 === 0 ? 'tool.executed' : 'agent.detected',
+    outcome: n % 5 === 0 ? 'error' : 'success',
+    vendor: `vendor ${n % 61}`,
+    class: `class ${n % 3}`,
+    tool: n % 2 === 0 ? `tool ${n % 53}` : null,
+    json: '{}',
   })
 }
 

@@ -179,7 +179,8 @@ function opened(db: SqliteDatabase, work: () => void, what: keyof typeof opens):
 
 /** How many rows of counted values, and how many blocks' columns, `work` reads on this connection. */
 function reads(db: SqliteDatabase, work: () => void): { rows: number; blocks: number } {
-  let [rows, blocks] = [0, 0]
+  let rows = 0
+  let blocks = 0
   const query = db.query.bind(db)
   db.query = ((sql: string) => {
     const statement = query(sql)
@@ -250,7 +251,8 @@ export function engine(options: EventWriterOptions = {}) {
     expireSteps: (orgId: string) => expireSteps(db, writer, { orgId, receivedBeforeMs: Infinity }),
     dropRollupSteps: (orgId: string, beforeMs: number) => dropSteps(db, writer, { orgId, beforeMs }),
     texts: () => inflatedTexts(db),
-    ...{ tables: (name: string) => rowsIn(db, name), bodyPlaces: () => bodyPlaces(db) },
+    tables: (name: string) => rowsIn(db, name),
+    bodyPlaces: () => bodyPlaces(db),
     bodies: () => bodiesBetween(db, 0, Number.MAX_SAFE_INTEGER),
     erase: (orgId: string, sessionIds: string[], subjects: string[]) =>
       sum(eraseSteps(db, writer, { orgId, sessionIds, subjects })),
@@ -270,7 +272,8 @@ export function engine(options: EventWriterOptions = {}) {
     verifyInSlices: (sizes: SliceSizes, between: () => void) =>
       verifySlices(verifyInSlices(readerDb, idsInRuns(readerDb, options.fingerprintBits), sizes), between),
     repair: (orgId: string, repairs: RollupRepair[]) => alone(() => writer.repair({ orgId, repairs })),
-    ...{ idle: () => writer.idle(), spare: () => writer.spare() },
+    idle: () => writer.idle(),
+    spare: () => writer.spare(),
     /** Runs `look` on a copy of the database after `sql`. */
     damaged: (sql: string, look: (reader: ReaderAtOnce) => void) =>
       readDamaged(db, dir, sql, (copy) => look(readerOn(copy))),

@@ -112,10 +112,12 @@ test('of many sessions a sample is read, each with all of its events, and its sh
       subject.append(
         orgId,
         Array.from({ length: 10_000 }, (_, at): EventRecord => {
-          const [n, isSecond] = [from + (at >> 1), at % 2 === 1]
+          const n = from + (at >> 1)
+          const isSecond = at % 2 === 1
           return {
             ...event(2 * n + (at % 2), Math.floor((n / sessions) * 60 * minuteMs) + (isSecond ? 1_000 : 0)),
-            ...{ sessionId: `s${n}`, type: isSecond ? 'agent.detected' : 'auth.identity_presented' },
+            sessionId: `s${n}`,
+            type: isSecond ? 'agent.detected' : 'auth.identity_presented',
             trust: isSecond ? 'detected' : n % 4 === 0 ? 'verified' : null,
           }
         }),

@@ -87,7 +87,9 @@ test('verify ends whatever length a damaged block claims', () => {
         if (++slices > 100) throw new Error('it goes round')
       })
       expect([length, blocks, faults.some(({ place }) => place.startsWith('arrivals 1025 to'))]).toEqual([
-        ...[length, blocks, true],
+        length,
+        blocks,
+        true,
       ])
     }
     subject.close()

@@ -34,10 +34,19 @@ function referenceParser(line: string): LogRequest {
   position = line.indexOf(']')
   const [method = '', path = '', protocol = ''] = quotedText().split(' ')
   const [status = '', bytes = ''] = line.slice(position + 1).split(' ')
-  const [referrer, userAgent] = [quotedText(), quotedText()]
+  const referrer = quotedText()
+  const userAgent = quotedText()
   return {
-    ...{ timeMs: utc - offset, address, method, path, protocol, status: Number(status) },
-    ...{ peerName: null, forwarded: null, host: null, durationMs: null },
+    timeMs: utc - offset,
+    address,
+    method,
+    path,
+    protocol,
+    status: Number(status),
+    peerName: null,
+    forwarded: null,
+    host: null,
+    durationMs: null,
     bytes: bytes === '-' ? null : Number(bytes),
     referrer: referrer === '-' ? null : referrer,
     userAgent: userAgent === '-' ? null : userAgent,

@@ -11,7 +11,9 @@ import {
 } from '../support/sign-request.ts'
 
 const operators = ['A', 'B', 'C'].map((operator) => ({
-  ...{ operator, signer: createSigner(), origin: `https://${operator.toLowerCase()}.example` },
+  operator,
+  signer: createSigner(),
+  origin: `https://${operator.toLowerCase()}.example`,
 }))
 const stranger = createSigner()
 const keyring = await createKeyring(

@@ -153,20 +153,32 @@ function requestMaker(random: Random) {
   const attributed = () => ({ attributes: many(4, attribute), droppedAttributesCount: random(2 ** 31) })
   const span = () =>
     some({
-      ...{ traceId: hex(16), spanId: hex(8), parentSpanId: hex(8), traceState: text(), name: text() },
-      ...{ kind: random(12) - 2, startTimeUnixNano: uint64(), endTimeUnixNano: uint64(), ...attributed() },
-      ...{
-        flags: random(2 ** 31),
-        droppedEventsCount: random(9),
-        status: some({ message: text(), code: random(4) }),
-      },
+      traceId: hex(16),
+      spanId: hex(8),
+      parentSpanId: hex(8),
+      traceState: text(),
+      name: text(),
+      kind: random(12) - 2,
+      startTimeUnixNano: uint64(),
+      endTimeUnixNano: uint64(),
+      ...attributed(),
+      flags: random(2 ** 31),
+      droppedEventsCount: random(9),
+      status: some({ message: text(), code: random(4) }),
       events: many(2, () => some({ timeUnixNano: uint64(), name: text(), ...attributed() })),
       links: many(1, () => ({ traceId: hex(16), spanId: hex(8), ...attributed() })),
     })
   const record = () =>
     some({
-      ...{ timeUnixNano: uint64(), observedTimeUnixNano: uint64(), severityText: text(), body: value(3) },
-      ...{ ...attributed(), flags: random(2 ** 31), eventName: text(), traceId: hex(16), spanId: hex(8) },
+      timeUnixNano: uint64(),
+      observedTimeUnixNano: uint64(),
+      severityText: text(),
+      body: value(3),
+      ...attributed(),
+      flags: random(2 ** 31),
+      eventName: text(),
+      traceId: hex(16),
+      spanId: hex(8),
     })
   const around = (items: string, item: () => Json) => () => ({
     scope: { name: text(), version: text() },

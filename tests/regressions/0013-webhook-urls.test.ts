@@ -52,10 +52,8 @@ test.each([
 test('an internal name and an unknown one are both accepted', async () => {
   // The hosts file has the name of this machine, whose address is not public.
   const inside = `http://${hostname()}/in`
-  const [known, unknown] = [
-    await post('/v1/webhooks/endpoints', { url: inside }),
-    await post('/v1/webhooks/endpoints', { url: 'http://nobody.invalid/in' }),
-  ]
+  const known = await post('/v1/webhooks/endpoints', { url: inside })
+  const unknown = await post('/v1/webhooks/endpoints', { url: 'http://nobody.invalid/in' })
   expect([known.status, unknown.status]).toEqual([201, 201])
 })
 

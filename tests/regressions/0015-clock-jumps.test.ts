@@ -56,13 +56,24 @@ function deletingJobs(store: Store, dataDir: string, clockGuard: ClockGuard, web
   const backups = makeBackups({ config, dataDir, store, clock, clockGuard, log })
   const nothing = { check: async () => {}, run: async () => {} }
   return jobTable({
-    ...{ store, log, clockGuard, webhooks, backups, node: null },
-    ...{ report: nothing as never, watchUpkeep: () => {} },
+    store,
+    log,
+    clockGuard,
+    webhooks,
+    backups,
+    node: null,
+    report: nothing as never,
+    watchUpkeep: () => {},
     trail: { store, key: openSigningKey(dataDir), folder: dataDir, log },
-    ...{ lastUses: { flush: async () => {} } as never, shareOpens: { flush: async () => {} } as never },
+    lastUses: { flush: async () => {} } as never,
+    shareOpens: { flush: async () => {} } as never,
     ingestCounts: makeIngestCounts(store, clock, log, clockGuard),
-    ...{ disk: nothing as never, fsyncProbe: nothing as never, memory: nothing as never },
-    ...{ dispatchCron: '* * * * *', backupCron: '17 3 * * *', recount: nothing as never },
+    disk: nothing as never,
+    fsyncProbe: nothing as never,
+    memory: nothing as never,
+    dispatchCron: '* * * * *',
+    backupCron: '17 3 * * *',
+    recount: nothing as never,
     retention: { days: 30, bytes: null, auditDays: 30 },
   })
 }

@@ -18,7 +18,9 @@ let store: Store
 
 beforeAll(async () => {
   store = await openStore({
-    ...{ folder: dir.path, now: noon, shared: await testDatabase(dir.path) },
+    folder: dir.path,
+    now: noon,
+    shared: await testDatabase(dir.path),
     bootstrap: { org, audit: makeAudit(org.id) },
   })
   for (let from = 0; from < events; from += 1_000)

@@ -1,22 +1,21 @@
 /** The picture of a soak: one panel for each series, as SVG. */
 import type { Sample, Trend } from './measure.ts'
 
-const [width, height, columns, margin] = [340, 150, 3, 14]
+const width = 340
+const height = 150
+const columns = 3
+const margin = 14
 
 /** Vertical lines mark starts of the server; a series that rises is red. */
 export function soakChart(title: string, samples: Sample[], trends: Trend[], startsS: number[]): string {
   const endS = samples.at(-1)?.atS ?? 1
   const panels = trends.map((trend, index) => {
-    const [x, y] = [
-      (index % columns) * (width + margin),
-      Math.floor(index / columns) * (height + margin) + 40,
-    ]
+    const x = (index % columns) * (width + margin)
+    const y = Math.floor(index / columns) * (height + margin) + 40
     return `<g transform="translate(${x + margin} ${y})">${panel(trend, samples, startsS, endS)}</g>`
   })
-  const [w, h] = [
-    columns * (width + margin) + margin,
-    Math.ceil(trends.length / columns) * (height + margin) + 40 + margin,
-  ]
+  const w = columns * (width + margin) + margin
+  const h = Math.ceil(trends.length / columns) * (height + margin) + 40 + margin
   const size = `width="${w}" height="${h}" viewBox="0 0 ${w} ${h}"`
   return `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="sans-serif" font-size="11">
 <rect width="${w}" height="${h}" fill="#fff"/>
@@ -30,7 +29,8 @@ function panel({ series, early, late, isRising }: Trend, samples: Sample[], star
   const points = samples.flatMap(({ atS, values }) => {
     return values[series] === undefined ? [] : [[atS, values[series]!] as const]
   })
-  const [top, bottom] = [26, height - 18]
+  const top = 26
+  const bottom = height - 18
   // One outlier, such as an answer during a restart, must not flatten the rest.
   const sorted = points.map(([, value]) => value).toSorted((a, b) => a - b)
   const max = Math.max((sorted[Math.floor(sorted.length * 0.99)] ?? 0) * 1.15, 1)

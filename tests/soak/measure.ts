@@ -90,7 +90,8 @@ export function trendsOf(samples: Sample[]): Trend[] {
     })
     const between = (from: number, to: number) =>
       points.filter(({ atS }) => atS >= from * endS && atS < to * endS).map(({ values }) => values[series]!)
-    const [early, late] = [quantile(between(0.25, 0.5), 0.5), quantile(between(0.75, 1.01), 0.5)]
+    const early = quantile(between(0.25, 0.5), 0.5)
+    const late = quantile(between(0.75, 1.01), 0.5)
     const medians = Array.from({ length: parts }, (_, part) => {
       const [from, to] = [part, part + 1].map((edge) => 0.25 + (0.76 * edge) / parts)
       return between(from!, to!)

@@ -26,8 +26,11 @@ const usage = `bun tests/soak/soak.ts [option …]
 
 const { values: options } = parseArgs({
   options: {
-    ...{ minutes: { type: 'string', default: '120' }, clock: { type: 'string', default: 'real' } },
-    ...{ rate: { type: 'string', default: '1000' }, seed: { type: 'string' }, help: { type: 'boolean' } },
+    minutes: { type: 'string', default: '120' },
+    clock: { type: 'string', default: 'real' },
+    rate: { type: 'string', default: '1000' },
+    seed: { type: 'string' },
+    help: { type: 'boolean' },
     out: { type: 'string', default: join(root, 'out', 'soak') },
   },
 })
@@ -135,7 +138,9 @@ function fastClock(file: string): Clock {
   return {
     nowMs: () => Date.now() + aheadMs,
     env: {
-      ...{ LD_PRELOAD: fakeTime, FAKETIME_TIMESTAMP_FILE: file, FAKETIME_CACHE_DURATION: '1' },
+      LD_PRELOAD: fakeTime,
+      FAKETIME_TIMESTAMP_FILE: file,
+      FAKETIME_CACHE_DURATION: '1',
       FAKETIME_DONT_FAKE_MONOTONIC: '1',
     },
     advance: () => set((aheadMs += stepMs)),
@@ -143,8 +148,16 @@ function fastClock(file: string): Clock {
 }
 
 const serveOptions = [
-  ...['--rate-limit-gateway', 'off', '--webhook-allow', '127.0.0.0/8', '--webhook-backoff', '10s,20s,30s'],
-  ...['--dispatch-cron', '*/5 * * * * *', '--backup-keep', '1'],
+  '--rate-limit-gateway',
+  'off',
+  '--webhook-allow',
+  '127.0.0.0/8',
+  '--webhook-backoff',
+  '10s,20s,30s',
+  '--dispatch-cron',
+  '*/5 * * * * *',
+  '--backup-keep',
+  '1',
 ]
 
 /** Starts the server and its traffic; `start` starts the server again after it ended. */
@@ -172,7 +185,13 @@ async function begin(dataDir: string, clock: Clock, seed: number, taken: Latenci
   )
   await addEndpoint(target, traffic.receiverUrl)
   const soak: Soak = {
-    ...{ server, target, traffic, random, beganMs, startedMs: beganMs, startsS: [] },
+    server,
+    target,
+    traffic,
+    random,
+    beganMs,
+    startedMs: beganMs,
+    startsS: [],
     async start() {
       soak.server = await launch()
       soak.startedMs = performance.now()

@@ -71,14 +71,14 @@ export async function startTraffic(
     fetch: (request) => receive(request, traffic),
   })
   const traffic: Traffic = {
-    ...{ acknowledged: batchSizes.map(() => 0), followed: batchSizes.map(() => 0), delivered: new Set() },
-    ...{
-      statuses: {},
-      faults: [],
-      stored: 0,
-      isReceiverAway: false,
-      receiverUrl: `http://127.0.0.1:${receiver.port}/in`,
-    },
+    acknowledged: batchSizes.map(() => 0),
+    followed: batchSizes.map(() => 0),
+    delivered: new Set(),
+    statuses: {},
+    faults: [],
+    stored: 0,
+    isReceiverAway: false,
+    receiverUrl: `http://127.0.0.1:${receiver.port}/in`,
     async endWriters() {
       isOver.writing = true
       await Promise.all(writing)
@@ -139,8 +139,12 @@ export const soakId = (writer: number, number: number): string => `soak_${writer
 function eventText(writer: number, n: number, atMs: number): string {
   const vendor = n % 10_000 === 0 ? 'RareBot' : vendors[n % vendors.length]
   const event = {
-    ...{ id: soakId(writer, n), siteId: `shop-${n % 3}`, sessionId: `s_${writer}_${Math.floor(n / 40)}` },
-    ...{ occurredAt: new Date(atMs).toISOString(), type: types[n % types.length], durationMs: n % 900 },
+    id: soakId(writer, n),
+    siteId: `shop-${n % 3}`,
+    sessionId: `s_${writer}_${Math.floor(n / 40)}`,
+    occurredAt: new Date(atMs).toISOString(),
+    type: types[n % types.length],
+    durationMs: n % 900,
     outcome: n % 11 === 0 ? 'blocked' : 'success',
     agent: { class: classes[n % classes.length], trust: 'detected', vendor, userAgent },
     ...(n % 6 === 3 ? { tool: `cart.${n % 17}` } : {}),

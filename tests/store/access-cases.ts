@@ -135,7 +135,8 @@ export const keyCases: Cases = {
     const first = await open(dir.path)
     const org = makeOrg()
     await first.orgs.create({ org, audit: makeAudit(org.id) })
-    const [kept, revoked] = [makeKey(org.id, { scopes: ['x'] }), makeKey(org.id)]
+    const kept = makeKey(org.id, { scopes: ['x'] })
+    const revoked = makeKey(org.id)
     for (const key of [kept, revoked]) await first.keys.create({ key, audit: makeAudit(org.id) })
     await first.keys.revoke({ orgId: org.id, keyId: revoked.id, now: noon, audit: makeAudit(org.id) })
     await first.close()

@@ -50,8 +50,15 @@ export function linesBatch(
   })
   const of = (...kinds: LogLine['kind'][]) => lines.filter(({ kind }) => kinds.includes(kind)).length
   const access: AccessLines = {
-    ...{ siteId, source, path: '/var/log/access.log', format: 'combined' },
-    ...{ from: first * lineBytes, to: last * lineBytes, tail: tailOf(last * lineBytes), requests, counts },
+    siteId,
+    source,
+    path: '/var/log/access.log',
+    format: 'combined',
+    from: first * lineBytes,
+    to: last * lineBytes,
+    tail: tailOf(last * lineBytes),
+    requests,
+    counts,
     sums: { lines: lines.length, people: of('person'), excluded: of('asset', 'bot', 'note'), bad: of('bad') },
     newestMs: lines.length === 0 ? null : noon - Math.min(...lines.map(({ hour }) => hour)) * hourMs,
     ...more,
@@ -121,16 +128,23 @@ export const accessLogCases: Cases = {
     expect(await store.accessLogs.position({ orgId, siteId: 'shop', source: 'log_a' })).toBeNull()
     const no = { stored: 0, deduped: 0, rejected: 0 }
     expect(await resultOf(store, linesBatch(orgId, someLog, 2, 4))).toEqual({
-      ...{ state: 'behind', position: 0, tail: '', ...no },
+      state: 'behind',
+      position: 0,
+      tail: '',
+      ...no,
     })
     expect(await store.accessLogs.sources(orgId)).toEqual([])
     const first = linesBatch(orgId, someLog, 0, 3)
     expect(await store.events.append(first)).toEqual({
-      ...{ accepted: 2, deduped: 0, rejected: [] },
+      accepted: 2,
+      deduped: 0,
+      rejected: [],
       access: { state: 'stored', position: 30, tail: tailOf(30), ...no, stored: 1 },
     })
     expect(await store.events.append(first)).toEqual({
-      ...{ accepted: 0, deduped: 2, rejected: [] },
+      accepted: 0,
+      deduped: 2,
+      rejected: [],
       access: { state: 'known', position: 30, tail: tailOf(30), ...no, deduped: 1 },
     })
     const behind = { state: 'behind' as const, position: 30, tail: tailOf(30), ...no }
@@ -144,7 +158,8 @@ export const accessLogCases: Cases = {
     expect(await resultOf(store, linesBatch(orgId, someLog, 3, 8))).toMatchObject({ state: 'stored' })
     await expectWhole(store, orgId, someLog)
     expect(await store.accessLogs.position({ orgId, siteId: 'shop', source: 'log_a' })).toEqual({
-      ...{ position: 80, tail: tailOf(80) },
+      position: 80,
+      tail: tailOf(80),
     })
   },
   async 'lines of people alone are stored, and their site is listed'({ store, orgId }) {
@@ -309,7 +324,12 @@ export const accessLogCases: Cases = {
     expect(
       await resultOf(store, linesBatch(orgId, someLog, 0, 8, { source: 'drain_1', isDrain: true })),
     ).toEqual({
-      ...{ state: 'known', position: 80, tail: tailOf(80), stored: 0, deduped: 2, rejected: 0 },
+      state: 'known',
+      position: 80,
+      tail: tailOf(80),
+      stored: 0,
+      deduped: 2,
+      rejected: 0,
     })
     await expire(8)
     expect(await store.accessLogs.position({ orgId, siteId: 'shop', source: 'drain_1' })).toBeNull()

@@ -26,7 +26,9 @@ export const ruleCases: Cases = {
     const rule = { id: 'rul_1', orgId, endpointId: 'ep_2', kind: 'silence' as const, createdAtMs: 1 }
     const numbers = { threshold: null, minutes: 5, eventsMin: null }
     await store.webhooks.createRule({
-      ...{ rule: { ...rule, ...numbers, ...fixedRule }, rulesMax: 9, audit: makeAudit(orgId) },
+      rule: { ...rule, ...numbers, ...fixedRule },
+      rulesMax: 9,
+      audit: makeAudit(orgId),
     })
     const open = (id: string, once = false) => {
       const times = { ...openFiring }
@@ -64,7 +66,8 @@ export const ruleCases: Cases = {
 
   async 'an open alert is acknowledged once, a resolved one is not'({ store, orgId }) {
     const { webhooks } = store
-    const [endpointId, ruleId] = [`ep-${orgId}`, `rul-${orgId}`]
+    const endpointId = `ep-${orgId}`
+    const ruleId = `rul-${orgId}`
     await webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, endpointId), audit: makeAudit(orgId) })
     const numbers = { threshold: null, minutes: 5, eventsMin: null }
     const rule = {
@@ -115,10 +118,16 @@ export const ruleCases: Cases = {
     const create = (n: number) =>
       webhooks.createRule({
         rule: {
-          ...{ id: `rul-${n}-${orgId}`, orgId, endpointId, kind: 'silence', createdAtMs: n },
-          ...{ ...numbers, ...fixedRule },
+          id: `rul-${n}-${orgId}`,
+          orgId,
+          endpointId,
+          kind: 'silence',
+          createdAtMs: n,
+          ...numbers,
+          ...fixedRule,
         },
-        ...{ rulesMax: 5, audit: makeAudit(orgId) },
+        rulesMax: 5,
+        audit: makeAudit(orgId),
       })
     const found = await Promise.allSettled(Array.from({ length: 12 }, (_, n) => create(n)))
     expect(found.filter(({ status }) => status === 'fulfilled')).toHaveLength(5)
@@ -150,11 +159,22 @@ export const ruleCases: Cases = {
 
   async 'a rule that compares a measure comes back as it was, changed and silenced'({ store, orgId }) {
     const { webhooks } = store
-    const [endpointId, id] = [`ep-m-${orgId}`, `rul-m-${orgId}`]
+    const endpointId = `ep-m-${orgId}`
+    const id = `rul-m-${orgId}`
     await webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, endpointId), audit: makeAudit(orgId) })
     const rule: Rule = {
-      ...{ id, orgId, endpointId, kind: 'measure', threshold: null, minutes: null, eventsMin: null },
-      ...{ name: 'A “name” \u202e', definition, fromFile: true, silencedUntilMs: null, createdAtMs: 1 },
+      id,
+      orgId,
+      endpointId,
+      kind: 'measure',
+      threshold: null,
+      minutes: null,
+      eventsMin: null,
+      name: 'A “name” \u202e',
+      definition,
+      fromFile: true,
+      silencedUntilMs: null,
+      createdAtMs: 1,
     }
     await webhooks.createRule({ rule, rulesMax: 9, audit: makeAudit(orgId) })
     expect(await webhooks.rules(orgId)).toEqual([rule])
@@ -165,11 +185,21 @@ export const ruleCases: Cases = {
 
   async 'a pending alert fires once, or clears without a trace but its audit entries'({ store, orgId }) {
     const { webhooks } = store
-    const [endpointId, ruleId] = [`ep-p-${orgId}`, `rul-p-${orgId}`]
+    const endpointId = `ep-p-${orgId}`
+    const ruleId = `rul-p-${orgId}`
     await webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, endpointId), audit: makeAudit(orgId) })
     const rule: Rule = {
-      ...{ id: ruleId, orgId, endpointId, kind: 'measure', threshold: null, minutes: null, eventsMin: null },
-      ...{ ...fixedRule, name: 'x', definition, createdAtMs: 1 },
+      id: ruleId,
+      orgId,
+      endpointId,
+      kind: 'measure',
+      threshold: null,
+      minutes: null,
+      eventsMin: null,
+      ...fixedRule,
+      name: 'x',
+      definition,
+      createdAtMs: 1,
     }
     await webhooks.createRule({ rule, rulesMax: 9, audit: makeAudit(orgId) })
     const deliveryOf = (name: string) => makeDelivery(orgId, `${name}-${orgId}`, endpointId, { endpointId })
@@ -183,16 +213,22 @@ export const ruleCases: Cases = {
         state: 'pending' as const,
         data: {},
       },
-      ...{ delivery: null, once: false, audit: makeAudit(orgId) },
+      delivery: null,
+      once: false,
+      audit: makeAudit(orgId),
     })
-    const [fires, clears] = [open('fires', 'a'), open('clears', 'b')]
+    const fires = open('fires', 'a')
+    const clears = open('clears', 'b')
     await writesOnce(store, fires.audit, () => webhooks.openIncident(fires))
     await webhooks.openIncident(clears)
     expect(await writesNothing(store, orgId, () => webhooks.openIncident(open('again', 'a')))).toBe(false)
     expect(await webhooks.nextDueAt(0)).toBeNull()
     const fire = (id: string) => ({
-      ...{ id: `${id}-${orgId}`, now: 8, data: { measure: 'count' } },
-      ...{ delivery: deliveryOf(`fire-${id}`), audit: makeAudit(orgId) },
+      id: `${id}-${orgId}`,
+      now: 8,
+      data: { measure: 'count' },
+      delivery: deliveryOf(`fire-${id}`),
+      audit: makeAudit(orgId),
     })
     const first = fire('fires')
     expect(await writesOnce(store, first.audit, () => webhooks.fireIncident(first))).toBe(true)

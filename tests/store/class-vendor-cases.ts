@@ -51,7 +51,9 @@ async function expectCounted(store: Store, made: { hour: number }[], { from, unt
     truth.set(key, (truth.get(key) ?? 0) + 1)
   }
   const { rows } = await store.events.classVendor({
-    ...{ orgId, sinceMs: noon + from * hourMs, untilMs: until === null ? null : noon + until * hourMs },
+    orgId,
+    sinceMs: noon + from * hourMs,
+    untilMs: until === null ? null : noon + until * hourMs,
     ...(siteIds && { siteIds }),
     ...(types && { types }),
   })
@@ -67,7 +69,9 @@ export const classVendorCases: Cases = {
   async 'what is removed or erased counts no longer, what retention takes does'({ store, orgId }) {
     const events = Array.from({ length: 60 }, (_, n) =>
       makeEvent(`e${n}`, {
-        ...{ class: 'dom', vendor: `vendor ${n % 2}`, siteId: n < 40 ? 'shop' : 'demo' },
+        class: 'dom',
+        vendor: `vendor ${n % 2}`,
+        siteId: n < 40 ? 'shop' : 'demo',
         sessionId: n < 10 ? 'forget' : 'keep',
       }),
     )

@@ -70,7 +70,11 @@ export const histogramCases: Cases = {
     const edgesMade = fc.uniqueArray(fc.integer({ min: -10, max: 320 }), { minLength: 2, maxLength: 6 })
     const rangeMade = fc.record({ sinceMs: fc.integer({ min: 0, max: 300 }) })
     const property = fc.asyncProperty(
-      ...[fc.array(event, { maxLength: 60 }), filterMade, text, edgesMade, fc.option(rangeMade)],
+      fc.array(event, { maxLength: 60 }),
+      filterMade,
+      text,
+      edgesMade,
+      fc.option(rangeMade),
       async (made, filter, part, minutes, range) => {
         const orgId = makeOrg().id
         const events = made.map(recordOf)
@@ -78,7 +82,9 @@ export const histogramCases: Cases = {
         const edges = minutes.toSorted((a, b) => a - b).map((minute) => noon + minute * minuteMs)
         const sinceMs = range === null ? edges[0]! : noon + range.sinceMs * minuteMs
         const found = await store.events.histogram({
-          ...{ orgId, edges, budgetMs },
+          orgId,
+          edges,
+          budgetMs,
           filter: { ...defined({ ...filter, text: part }), ...(range && { sinceMs }) },
         })
         const expected = events
@@ -132,8 +138,15 @@ const fieldOf = (one: EventRecord, field: TopField): string | null => {
 const groupsMade = fc.array(
   fc.uniqueArray(
     fc.constantFrom<TopField>(
-      ...(['vendor', 'page', 'subject', 'sessionId', 'outcome'] as const),
-      ...(['error', 'userAgent', 'evidence', 'status'] as const),
+      'vendor',
+      'page',
+      'subject',
+      'sessionId',
+      'outcome',
+      'error',
+      'userAgent',
+      'evidence',
+      'status',
     ),
     { minLength: 1, maxLength: 3 },
   ),
@@ -144,7 +157,11 @@ export const topCases: Cases = {
   async 'groups the newest matching events as a naive model does, by any fields'({ store }) {
     const eventsMax = fc.integer({ min: 1, max: 70 })
     const property = fc.asyncProperty(
-      ...[fc.array(event, { maxLength: 60 }), filterMade, groupsMade, eventsMax, fc.boolean()],
+      fc.array(event, { maxLength: 60 }),
+      filterMade,
+      groupsMade,
+      eventsMax,
+      fc.boolean(),
       async (made, filter, fields, max, onlyCart) => {
         const orgId = makeOrg().id
         const events = made.map(recordOf)
@@ -156,7 +173,10 @@ export const topCases: Cases = {
           .map(({ one }) => one)
         const newest = matching.slice(0, max)
         const found = await store.events.top({
-          ...{ orgId, eventsMax: max, budgetMs, filter: defined(filter) },
+          orgId,
+          eventsMax: max,
+          budgetMs,
+          filter: defined(filter),
           ...(onlyCart && { also: [{ by: 'page' as const, values: ['/cart'] }] }),
           groups: fields.map((by) => ({ by, max: 1_000, ...(onlyCart && { sum: 'bytes' as const }) })),
         })
@@ -214,7 +234,10 @@ export const topCases: Cases = {
       groups: [{ by: ['vendor' as const], max: 5 }],
     }
     expect(await store.events.top(query)).toEqual({
-      ...{ events: 0, complete: true, newestMs: null, oldestMs: null },
+      events: 0,
+      complete: true,
+      newestMs: null,
+      oldestMs: null,
       groups: [{ distinct: 0, rows: [] }],
     })
   },
@@ -224,7 +247,10 @@ export const newValuesCases: Cases = {
   async 'finds the values that no earlier arrival had, in any range, whoever sent them'({ store }) {
     const keyed = fc.record({ made: event, isHistory: fc.boolean() })
     const property = fc.asyncProperty(
-      ...[fc.array(keyed, { maxLength: 40 }), fc.nat(40), fc.nat(40), fc.constantFrom('vendor', 'subject')],
+      fc.array(keyed, { maxLength: 40 }),
+      fc.nat(40),
+      fc.nat(40),
+      fc.constantFrom('vendor', 'subject'),
       async (all, from, length, field) => {
         const orgId = makeOrg().id
         const events = all.map(({ made }, n) => recordOf(made, n))
@@ -235,13 +261,16 @@ export const newValuesCases: Cases = {
         const known = new Set<string>()
         const expected: { value: string; seq: number }[] = []
         for (const [n, one] of events.entries()) {
-          const [seq, value] = [n + 1, field === 'vendor' ? one.vendor : one.subject]
+          const seq = n + 1
+          const value = field === 'vendor' ? one.vendor : one.subject
           if (value === null || known.has(value) || seq > from + length) continue
           known.add(value)
           if (seq > from && !all[n]!.isHistory) expected.push({ value, seq })
         }
         const { values } = await store.events.newValues({
-          ...{ orgId, field: field as 'vendor', max: 100 },
+          orgId,
+          field: field as 'vendor',
+          max: 100,
           arrivals: { afterSeq: from, untilSeq: from + length, exceptKeys: ['key_history'] },
         })
         expect(values.map(({ value, seq }) => ({ value, seq }))).toEqual(expected)

@@ -35,7 +35,10 @@ async function source(name: string): Promise<string> {
 }
 
 const request = (from: string, to: string, finish = false): CopyRequest => ({
-  ...{ from: { location: from, name: from }, to: { location: to, name: to }, now: noon, finish },
+  from: { location: from, name: from },
+  to: { location: to, name: to },
+  now: noon,
+  finish,
 })
 
 /** Runs a copy to its last step. `each` sees every step. */
@@ -211,7 +214,8 @@ test('a copy waits for a write that has begun, whichever tables that write takes
 })
 
 test('a target with other data is refused, and so is a source that was copied', async () => {
-  const [folder, other] = [await source('first'), temp.join('other')]
+  const folder = await source('first')
+  const other = temp.join('other')
   const store = await openStore({ folder: other, now: noon })
   await store.audit.append(makeAudit('org_a'))
   await store.close()

@@ -238,8 +238,11 @@ export const removeCases: Cases = {
     const dayMs = 86_400_000
     const events = Array.from({ length: 96 }, (_, n) =>
       makeEvent(`n${n}`, {
-        ...{ occurredAtMs: noon - n * 3_600_000, type: ['tool.executed', 'agent.detected'][n % 2]! },
-        ...{ outcome: ['success', 'error', 'blocked'][n % 3]!, vendor: `v${n % 4}`, name: `n${n % 5}` },
+        occurredAtMs: noon - n * 3_600_000,
+        type: ['tool.executed', 'agent.detected'][n % 2]!,
+        outcome: ['success', 'error', 'blocked'][n % 3]!,
+        vendor: `v${n % 4}`,
+        name: `n${n % 5}`,
       }),
     )
     const range = { orgId, sinceMs: noon - 3 * dayMs, untilMs: noon - 3_600_000 }

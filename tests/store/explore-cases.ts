@@ -19,8 +19,21 @@ const budgetMs = 60_000
 type Value = string | number | boolean | null | Value[] | { [name: string]: Value }
 
 const leaf = fc.constantFrom<Value>(
-  ...['pro', 'free', '', 'ünï "quoted" \\ text', '7', 'with "metadata":{"plan":"x"} inside'],
-  ...[7, 0, -1.5, 1e21, true, false, null, [1, 'a'], {}],
+  'pro',
+  'free',
+  '',
+  'ünï "quoted" \\ text',
+  '7',
+  'with "metadata":{"plan":"x"} inside',
+  7,
+  0,
+  -1.5,
+  1e21,
+  true,
+  false,
+  null,
+  [1, 'a'],
+  {},
 )
 const metadata = fc.option(
   fc.record(
@@ -65,7 +78,14 @@ export function recordOf({ minute, isFirst, metadata: found, ...fields }: Made, 
 const listOf = (...values: string[]) =>
   fc.option(fc.uniqueArray(fc.constantFrom(...values), { minLength: 1 }), { nil: undefined })
 const fieldNames: EventFieldName[] = [
-  ...(['vendor', 'purpose', 'page', 'subject', 'sessionId', 'outcome', 'siteId', 'type'] as const),
+  'vendor',
+  'purpose',
+  'page',
+  'subject',
+  'sessionId',
+  'outcome',
+  'siteId',
+  'type',
 ]
 export const paths = ['plan', 'cart', 'cart.size', 'cart.a.b', 'id', 'metadata.plan', 'nothing', 'a..b']
 const asked = fc.record({
@@ -243,7 +263,12 @@ export const exploreCases: Cases = {
           const unit = more.isHourly ? 60 * minuteMs : 47 * minuteMs
           const edges = more.edges.toSorted((a, b) => a - b).map((at) => noon + at * unit)
           const query: ExploreQuery = {
-            ...{ orgId, measure, by, edges, rowsMax: more.rowsMax, budgetMs },
+            orgId,
+            measure,
+            by,
+            edges,
+            rowsMax: more.rowsMax,
+            budgetMs,
             filter: defined({ vendors, types, siteIds, outcomes, text }),
             ...(pages && { also: [{ by: 'page' as const, values: pages }] }),
             ...(plans && { metadata: [{ path: 'plan', values: plans }] }),
@@ -270,7 +295,12 @@ export const exploreCases: Cases = {
 
   async 'without time there are no numbers, and an organization without events has none'({ store, orgId }) {
     const query: ExploreQuery = {
-      ...{ orgId, filter: {}, measure: 'events', by: { metadata: 'plan' }, rowsMax: 10, budgetMs: -1 },
+      orgId,
+      filter: {},
+      measure: 'events',
+      by: { metadata: 'plan' },
+      rowsMax: 10,
+      budgetMs: -1,
       edges: [noon - minuteMs, noon + minuteMs],
     }
     const none = { events: 0, total: 0, steps: [0], error: 0 }
@@ -289,7 +319,12 @@ export const exploreCases: Cases = {
     )
     await store.events.append(makeBatch(orgId, events))
     const { rows, other, isCut } = await store.events.explore({
-      ...{ orgId, filter: {}, measure: 'events', by: { metadata: 'plan' }, rowsMax: 10, budgetMs },
+      orgId,
+      filter: {},
+      measure: 'events',
+      by: { metadata: 'plan' },
+      rowsMax: 10,
+      budgetMs,
       edges: [noon - minuteMs, noon + minuteMs],
     })
     expect([rows.map(({ value, total }) => [value, total]), other?.total, isCut]).toEqual([
@@ -309,7 +344,12 @@ export const exploreCases: Cases = {
       await store.events.append(makeBatch(orgId, events))
     }
     const query: ExploreQuery = {
-      ...{ orgId, filter: {}, measure: 'events', by: { metadata: 'plan' }, rowsMax: 10, budgetMs },
+      orgId,
+      filter: {},
+      measure: 'events',
+      by: { metadata: 'plan' },
+      rowsMax: 10,
+      budgetMs,
       edges: [noon - minuteMs, noon + minuteMs],
     }
     const shares: number[] = []

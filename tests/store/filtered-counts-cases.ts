@@ -68,7 +68,9 @@ export const filteredCountsCases: Cases = {
           addTo(truth.pair, key(one.class ?? '', one.vendor ?? '', one.outcome, startMs))
       }
       const found = await store.events.filteredCounts({
-        ...{ orgId, edges, budgetMs },
+        orgId,
+        edges,
+        budgetMs,
         filter: {
           ...(vendors && { vendors }),
           ...(classes && { classes }),

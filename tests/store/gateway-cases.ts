@@ -270,16 +270,17 @@ export const ingestCountCases: Cases = {
   async 'counts add up by hour and key; old ones go'({ store, orgId }) {
     const hourMs = 3_600_000
     const count = (hour: number, more = {}) => ({
-      ...{
-        orgId,
-        keyId: 'key_a',
-        hourStartMs: hour * hourMs,
-        requests: 1,
-        refused: 0,
-        accepted: 5,
-        deduped: 2,
-      },
-      ...{ rejected: 1, aheadMaxMs: 10, behindMinMs: 100 as number | null, ...more },
+      orgId,
+      keyId: 'key_a',
+      hourStartMs: hour * hourMs,
+      requests: 1,
+      refused: 0,
+      accepted: 5,
+      deduped: 2,
+      rejected: 1,
+      aheadMaxMs: 10,
+      behindMinMs: 100 as number | null,
+      ...more,
     })
     const add = (counts: ReturnType<typeof count>[], keptSinceMs = 0) =>
       store.ingestCounts.add({ counts, keptSinceMs })

@@ -73,7 +73,8 @@ export const accountCases: Cases = {
     expect(await store.accounts.findByEmail(account.email)).toBeNull()
   },
   async 'a new password ends the sign-ins of that account alone'({ store, orgId }) {
-    const [mine, other] = [makeAccount(), makeAccount()]
+    const mine = makeAccount()
+    const other = makeAccount()
     const signIns = [makeSignIn(mine.id, orgId), makeSignIn(mine.id, orgId), makeSignIn(other.id, orgId)]
     for (const account of [mine, other]) {
       await store.accounts.create({ account, orgId, role: 'admin', audit: makeAudit(orgId) })
@@ -131,7 +132,8 @@ export const firstOwnerCases: Cases = {
     const store = await open(dir.path)
     const org = makeOrg()
     await store.orgs.create({ org, audit: makeAudit(org.id) })
-    const [replaced, expired] = [setupLink(noon + 1), setupLink(noon)]
+    const replaced = setupLink(noon + 1)
+    const expired = setupLink(noon)
     await store.accounts.createLink({ link: replaced, audit: null })
     await store.accounts.createLink({ link: expired, audit: null })
     const account = makeAccount()
@@ -241,7 +243,8 @@ export const passwordLinkCases: Cases = {
       accountId: account.id,
       expiresAtMs,
     })
-    const [replaced, expired] = [link(noon + 1), link(noon)]
+    const replaced = link(noon + 1)
+    const expired = link(noon)
     await store.accounts.createLink({ link: replaced, audit: null })
     await store.accounts.createLink({ link: expired, audit: null })
     for (const { hash } of [replaced, expired]) {

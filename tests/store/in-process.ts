@@ -37,7 +37,10 @@ export async function openInProcess(folder: string) {
       const result = run(context, query)
       return isSliced(result) ? atOnce(result) : result
     },
-    ...{ write: none, append: none, commitTimes: none, maintain: none },
+    write: none,
+    append: none,
+    commitTimes: none,
+    maintain: none,
     requirePresent: async () => undefined,
     close: async () => db.close(),
   })

@@ -5,7 +5,8 @@ import type { Store } from '../../db/contract/store.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { makeBatch, makeEvent, noon } from './make.ts'
 
-const [hostile, other] = ['org_hostile', 'org_other']
+const hostile = 'org_hostile'
+const other = 'org_other'
 const total = 70_000
 let dir: TempDir
 let store: Store
@@ -33,8 +34,12 @@ const longReads: { [name: string]: () => Promise<unknown> } = {
     store.sessions.page({ ...anywhere, filter: {}, limit: 50, eventsMax: 10_000, budgetMs: 300 }),
   'a long session': () =>
     store.sessions.story({
-      ...{ orgId: hostile, sessionId: 's1', after: null, ceilingSeq: null },
-      ...{ limit: 200, eventsMax: 10_000 },
+      orgId: hostile,
+      sessionId: 's1',
+      after: null,
+      ceilingSeq: null,
+      limit: 200,
+      eventsMax: 10_000,
     }),
   'a text search': () => store.events.page({ ...anywhere, filter, limit: 50 }),
   'a count': () => store.events.count({ orgId: hostile, filter, afterSeq: 0, ceilingSeq: total }),

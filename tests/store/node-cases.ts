@@ -52,7 +52,10 @@ export const nodeCases: NodeCases = {
     const follow = async (name: 'store' | 'another', reader: Store) => {
       for (let last = false; ;) {
         const { events, lastSeq } = await reader.events.tail({
-          ...{ orgId, filter: {}, afterSeq: seen[name], limit: 50 },
+          orgId,
+          filter: {},
+          afterSeq: seen[name],
+          limit: 50,
         })
         // Dense: no number is missing among those that are visible, so none can appear below them later.
         expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => seen[name] + 1 + index))
@@ -186,7 +189,9 @@ export const nodeCases: NodeCases = {
     const claimed = await Promise.all(
       Array.from({ length: 12 }, (_, n) =>
         (n % 2 === 0 ? store : another).webhooks.recordAndClaim({
-          ...{ now: 1_000, outcomes: [], released: [] },
+          now: 1_000,
+          outcomes: [],
+          released: [],
           claim: makeClaim(`pair-${orgId}-lease-${n}`, { limit: 8 }),
         }),
       ),
@@ -202,10 +207,8 @@ export const nodeCases: NodeCases = {
     orgId,
   }) {
     const job = `job ${orgId}`
-    const [a, b] = [
-      { job, node: 'a', leaseMs: 400 },
-      { job, node: 'b', leaseMs: 60_000 },
-    ]
+    const a = { job, node: 'a', leaseMs: 400 }
+    const b = { job, node: 'b', leaseMs: 60_000 }
     const first = await store.jobs.claim({ ...a, now: Date.now() })
     expect(first).not.toBeNull()
     expect(await store.jobs.renew({ ...first!, leaseMs: 60_000, now: Date.now() })).toBe(true)
@@ -289,7 +292,9 @@ export const nodeCases: NodeCases = {
   },
   async 'an evaluation whose job another node has claimed since changes no alert'({ store, another, orgId }) {
     const { webhooks } = store
-    const [endpointId, ruleId, job] = [`ep_${orgId}`, `rul_${orgId}`, `alerts ${orgId}`]
+    const endpointId = `ep_${orgId}`
+    const ruleId = `rul_${orgId}`
+    const job = `alerts ${orgId}`
     const audit = () => makeAudit(orgId)
     await webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, endpointId), audit: audit() })
     const rule = { id: ruleId, orgId, endpointId, kind: 'silence' as const, createdAtMs: 1, ...fixedRule }

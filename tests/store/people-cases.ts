@@ -30,7 +30,8 @@ export const memberCases: Cases = {
     const other = makeOrg()
     const account = await member(store, orgId)
     await store.orgs.create({ org: other, ownerId: account.id, audit: makeAudit(other.id) })
-    const [here, there] = [makeSignIn(account.id, orgId), makeSignIn(account.id, other.id)]
+    const here = makeSignIn(account.id, orgId)
+    const there = makeSignIn(account.id, other.id)
     for (const signIn of [here, there]) await store.signIns.create({ signIn, audit: makeAudit(orgId) })
     const audit = makeAudit(orgId)
     const command = { orgId, accountId: account.id, role: 'admin' as const, endsShareLinks: false, audit }
@@ -162,7 +163,8 @@ export const invitationCases: Cases = {
   },
   async 'replaced, revoked, expired and pruned ones are over'({ store, orgId }) {
     const account = makeAccount()
-    const [first, second] = [invitationTo(orgId, account.email), invitationTo(orgId, account.email)]
+    const first = invitationTo(orgId, account.email)
+    const second = invitationTo(orgId, account.email)
     for (const invitation of [first, second])
       await store.invitations.create({ invitation, audit: makeAudit(orgId) })
     expect(await store.invitations.find(first.hash)).toBeNull()
@@ -225,7 +227,8 @@ export const proofCases: Cases = {
     expect(await store.signIns.findExternal({ ...external, issuer: 'https://other.example' })).toBeNull()
   },
   async 'sign-ins are listed, ended by id, ended but for one, and moved under a new token'({ store, orgId }) {
-    const [me, other] = [await member(store, orgId), await member(store, orgId)]
+    const me = await member(store, orgId)
+    const other = await member(store, orgId)
     const mine = [1, 2, 3].map((n) => makeSignIn(me.id, orgId, { lastSeenAtMs: noon + n }))
     const theirs = makeSignIn(other.id, orgId)
     for (const signIn of [...mine, theirs]) await store.signIns.create({ signIn, audit: makeAudit(orgId) })

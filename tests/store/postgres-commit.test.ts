@@ -66,7 +66,11 @@ async function openThrough(target: string): Promise<void> {
   proxy = startProxy(Number(url.port))
   url.port = String(proxy.port)
   store = await openPostgresStore({
-    ...{ url: url.href, node: 'one', now: noon, readers: 1, readDeadlineMs: 10_000 },
+    url: url.href,
+    node: 'one',
+    now: noon,
+    readers: 1,
+    readDeadlineMs: 10_000,
   })
   await store.orgs.create({ org, audit: makeAudit(org.id) })
 }

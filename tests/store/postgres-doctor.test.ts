@@ -55,8 +55,19 @@ test('a sound server has no finding that needs anything', async () => {
   const { findings, nodes } = await checkUp(sound)
   expect(findings.filter(({ status }) => status !== 'ok')).toEqual([])
   expect(findings.map(({ id }) => id.replace('database-', ''))).toEqual([
-    ...['version', 'durability', 'settings', 'encoding', 'clock', 'pooler'],
-    ...['connections', 'transactions', 'vacuum', 'age', 'primary', 'standbys', 'slots'],
+    'version',
+    'durability',
+    'settings',
+    'encoding',
+    'clock',
+    'pooler',
+    'connections',
+    'transactions',
+    'vacuum',
+    'age',
+    'primary',
+    'standbys',
+    'slots',
   ])
   expect(nodes).toEqual([])
 })

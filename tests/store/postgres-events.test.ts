@@ -198,7 +198,8 @@ async function appendSpread(store: SqlStore, orgId: string): Promise<void> {
   const plans = ['pro', 'free', 'team']
   for (let from = 0; from < spreadEvents; from += 3_000) {
     const events = Array.from({ length: 3_000 }, (_, at) => {
-      const [id, plan] = [`e${from + at}`, from + at === 20_000 ? 'only theirs' : plans[(from + at) % 3]]
+      const id = `e${from + at}`
+      const plan = from + at === 20_000 ? 'only theirs' : plans[(from + at) % 3]
       const sessionId = from + at === 20_000 ? 'of theirs' : `s${(from + at) >> 10}`
       const vendor = `vendor ${at % 61}`
       const occurredAtMs = noon + Math.floor(((from + at) / spreadEvents) * 6 * dayMs)

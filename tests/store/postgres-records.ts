@@ -27,7 +27,8 @@ export async function openRecords(opened: RecordsOpening): Promise<RecordsStore>
   const threads: Threads = {
     verbs: [...written, ...read],
     writes: (verb) => written.includes(verb),
-    ...{ write: writer.ask, read: reader.ask },
+    write: writer.ask,
+    read: reader.ask,
     append: () => Promise.reject(new StoreError('internal', 'these nodes append no events')),
     commitTimes: async () => makeHistogram(diskBoundsMs),
     maintain: async () => true,

@@ -49,7 +49,8 @@ test.each(upgradedToday.map((fixture) => [fixture.name, fixture] as const))(
     expect((await openDatabaseAdmin(url).schema()).version).toBe(schema)
     const started = isFull || paired.has(fixtureName) ? ['one', 'two'] : ['one']
     const nodes = await Promise.all(started.map((node) => open(url, node)))
-    const [one, two] = [nodes[0]!, nodes.at(-1)!]
+    const one = nodes[0]!
+    const two = nodes.at(-1)!
     expect(await contentOf(one)).toMatchObject({ ...content })
     const [orgId = ''] = content.orgs
     const total = content.events[orgId]!.total

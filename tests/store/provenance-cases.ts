@@ -14,12 +14,10 @@ const everything = { filter: {}, limit: 200, before: null, ceilingSeq: null }
 /** An event that the appliance judged, by an address that `observedBy` saw. */
 const judged = (id: string, verdict: string, observedBy: string, more: Partial<EventRecord> = {}) =>
   makeEvent(id, {
-    ...{
-      verdict,
-      judgedBy: 'appliance',
-      observedBy,
-      evidence: '{"method":"address","list":"https://a.example"}',
-    },
+    verdict,
+    judgedBy: 'appliance',
+    observedBy,
+    evidence: '{"method":"address","list":"https://a.example"}',
     network: verdict === 'contradicted' ? '192.0.2.0/24' : null,
     ...more,
   })
@@ -52,15 +50,18 @@ const idsOf = async (store: Store, orgId: string, filter: EventFilter): Promise<
 /** One batch of each kind: an own log, a reporting key, a lying key, and events of an earlier release. */
 async function fill(store: Store, orgId: string): Promise<void> {
   await append(store, orgId, {
-    ...{ key: 'import', door: 'access-log' },
+    key: 'import',
+    door: 'access-log',
     events: [judged('log_v', 'verified', 'appliance'), judged('log_c', 'contradicted', 'appliance')],
   })
   await append(store, orgId, {
-    ...{ key: 'key_site', door: 'events' },
+    key: 'key_site',
+    door: 'events',
     events: [judged('sdk_v', 'verified', 'key_site'), judged('sdk_c', 'contradicted', 'key_site')],
   })
   await append(store, orgId, {
-    ...{ key: 'key_liar', door: 'events' },
+    key: 'key_liar',
+    door: 'events',
     events: [
       reported('lie_v', 'verified'),
       reported('lie_c', 'contradicted'),
@@ -84,58 +85,85 @@ export const provenanceCases: Cases = {
     const evidence = '{"method":"address","list":"https://a.example"}'
     expect(records).toEqual({
       log_v: {
-        ...{
-          door: 'access-log',
-          key: null,
-          verdict: 'verified',
-          judgedBy: 'appliance',
-          observedBy: 'appliance',
-        },
-        ...{ evidence, network: null },
+        door: 'access-log',
+        key: null,
+        verdict: 'verified',
+        judgedBy: 'appliance',
+        observedBy: 'appliance',
+        evidence,
+        network: null,
       },
       log_c: {
-        ...{ door: 'access-log', key: null, verdict: 'contradicted', judgedBy: 'appliance' },
-        ...{ observedBy: 'appliance', evidence, network: '192.0.2.0/24' },
+        door: 'access-log',
+        key: null,
+        verdict: 'contradicted',
+        judgedBy: 'appliance',
+        observedBy: 'appliance',
+        evidence,
+        network: '192.0.2.0/24',
       },
       sdk_v: {
-        ...{
-          door: 'events',
-          key: 'key_site',
-          verdict: 'verified',
-          judgedBy: 'appliance',
-          observedBy: 'key_site',
-        },
-        ...{ evidence, network: null },
+        door: 'events',
+        key: 'key_site',
+        verdict: 'verified',
+        judgedBy: 'appliance',
+        observedBy: 'key_site',
+        evidence,
+        network: null,
       },
       sdk_c: {
-        ...{ door: 'events', key: 'key_site', verdict: 'contradicted', judgedBy: 'appliance' },
-        ...{ observedBy: 'key_site', evidence, network: '192.0.2.0/24' },
+        door: 'events',
+        key: 'key_site',
+        verdict: 'contradicted',
+        judgedBy: 'appliance',
+        observedBy: 'key_site',
+        evidence,
+        network: '192.0.2.0/24',
       },
       lie_v: {
-        ...{ door: 'events', key: 'key_liar', verdict: 'verified', judgedBy: 'sender', observedBy: null },
-        ...{ evidence: null, network: null },
+        door: 'events',
+        key: 'key_liar',
+        verdict: 'verified',
+        judgedBy: 'sender',
+        observedBy: null,
+        evidence: null,
+        network: null,
       },
       lie_c: {
-        ...{ door: 'events', key: 'key_liar', verdict: 'contradicted', judgedBy: 'sender', observedBy: null },
-        ...{ evidence: null, network: null },
+        door: 'events',
+        key: 'key_liar',
+        verdict: 'contradicted',
+        judgedBy: 'sender',
+        observedBy: null,
+        evidence: null,
+        network: null,
       },
       lie_w: {
-        ...{
-          door: 'events',
-          key: 'key_liar',
-          verdict: 'honest, trust me',
-          judgedBy: 'sender',
-          observedBy: null,
-        },
-        ...{ evidence: null, network: null },
+        door: 'events',
+        key: 'key_liar',
+        verdict: 'honest, trust me',
+        judgedBy: 'sender',
+        observedBy: null,
+        evidence: null,
+        network: null,
       },
       old_v: {
-        ...{ door: 'events', key: 'key_site', verdict: 'verified', judgedBy: 'unknown', observedBy: null },
-        ...{ evidence: null, network: null },
+        door: 'events',
+        key: 'key_site',
+        verdict: 'verified',
+        judgedBy: 'unknown',
+        observedBy: null,
+        evidence: null,
+        network: null,
       },
       plain: {
-        ...{ door: 'events', key: 'key_site', verdict: null, judgedBy: null, observedBy: null },
-        ...{ evidence: null, network: null },
+        door: 'events',
+        key: 'key_site',
+        verdict: null,
+        judgedBy: null,
+        observedBy: null,
+        evidence: null,
+        network: null,
       },
     })
     const tail = await store.events.tail({ orgId, filter: {}, afterSeq: 0, limit: 9, provenance: true })
@@ -172,7 +200,10 @@ export const provenanceCases: Cases = {
     expect(await found({ networks: ['198.51.100.0/24'] })).toEqual([])
     const edges = [noon - 1, noon + 1]
     const counted = await store.events.filteredCounts({
-      ...{ orgId, filter: { networks: ['192.0.2.0/24'] }, edges, budgetMs: 5_000 },
+      orgId,
+      filter: { networks: ['192.0.2.0/24'] },
+      edges,
+      budgetMs: 5_000,
       breakdowns: [{ by: 'vouched' }, { by: 'judgement' }],
     })
     expect(counted.rows.map(({ count }) => count)).toEqual([2])
@@ -226,7 +257,10 @@ export const provenanceCases: Cases = {
           for (const { value, count } of rows) counts.set(value!, (counts.get(value!) ?? 0) + count)
           expect(counts).toEqual(truth)
           const filtered = await store.events.filteredCounts({
-            ...{ orgId, filter: {}, edges: [noon - dayMs, noon + 30 * dayMs], budgetMs: 5_000 },
+            orgId,
+            filter: {},
+            edges: [noon - dayMs, noon + 30 * dayMs],
+            budgetMs: 5_000,
             breakdowns: [{ by }],
           })
           expect(new Map(filtered.breakdowns[0]!.map(({ value, count }) => [value!, count]))).toEqual(truth)
@@ -257,7 +291,8 @@ export const provenanceCases: Cases = {
     for (const day of [0, 1, 2]) {
       const more = { occurredAtMs: at(day), sessionId: day === 1 ? 'sess_erased' : 'sess_1' }
       await append(store, orgId, {
-        ...{ key: 'import', door: 'access-log' },
+        key: 'import',
+        door: 'access-log',
         events: [judged(`log_${day}`, 'contradicted', 'appliance', more)],
       })
     }

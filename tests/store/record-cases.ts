@@ -114,18 +114,16 @@ export const trimCases: Cases = {
     await store.audit.append(entry)
     const row = (await store.audit.rows({ orgId, afterSeq: 0, limit: 100 })).at(-1)!
     expect(Object.keys(row).toSorted()).toEqual([
-      ...[
-        'action',
-        'actor',
-        'hash',
-        'id',
-        'metadata',
-        'occurredAt',
-        'orgId',
-        'position',
-        'prevHash',
-        'target',
-      ],
+      'action',
+      'actor',
+      'hash',
+      'id',
+      'metadata',
+      'occurredAt',
+      'orgId',
+      'position',
+      'prevHash',
+      'target',
     ])
     const [listed] = (await store.audit.list({ orgId, limit: 1, beforeSeq: null })).entries
     expect(listed).toEqual({ ...entry, seq: Number(row.position) })

@@ -62,7 +62,8 @@ afterAll(() => original.remove())
 
 /** A copy of the folder and of one of its backups. */
 function lived(temp: TempDir, backupName: 'plain' | 'encrypted' = 'plain'): Folder {
-  const [dataDir, backup] = [temp.join('data'), temp.join('a.backup')]
+  const dataDir = temp.join('data')
+  const backup = temp.join('a.backup')
   cpSync(original.join('data'), dataDir, { recursive: true })
   cpSync(original.join(`${backupName}.backup`), backup)
   return { dataDir, backup }

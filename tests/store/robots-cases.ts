@@ -34,8 +34,14 @@ export const robotsCases: Cases = {
     expect(result).toEqual({ state: 'stored', version: 1 })
     const found = await store.robots.find({ orgId, siteId: 'shop', version: 1 })
     expect(found).toEqual({
-      ...{ siteId: 'shop', version: 1, fromMs: noon, setAtMs: noon, setBy: 'user:u', text: hostile },
-      ...{ digest: Bun.SHA256.hash(hostile, 'hex'), bytes: Buffer.byteLength(hostile) },
+      siteId: 'shop',
+      version: 1,
+      fromMs: noon,
+      setAtMs: noon,
+      setBy: 'user:u',
+      text: hostile,
+      digest: Bun.SHA256.hash(hostile, 'hex'),
+      bytes: Buffer.byteLength(hostile),
     })
     const { text, ...listed } = found!
     expect(text).toBe(hostile)
@@ -85,7 +91,11 @@ export const robotsCases: Cases = {
   async 'a test counts the requests that a text would disallow, and those that were'({ store, orgId }) {
     const request = (id: string, name: string, page: string | null, more: object = {}) =>
       makeEvent(id, {
-        ...{ siteId: 'shop', type: 'agent.requested', vendor: `of ${name}`, name, page },
+        siteId: 'shop',
+        type: 'agent.requested',
+        vendor: `of ${name}`,
+        name,
+        page,
         ...more,
       })
     const requests = [
@@ -104,18 +114,34 @@ export const robotsCases: Cases = {
     const query = { orgId, siteId: 'shop', text, sinceMs: noon, untilMs: noon + 1 }
     const limits = { agentsMax: 9, pagesMax: 1, budgetMs: 10_000 }
     expect(await store.robots.test({ ...query, ...limits })).toEqual({
-      ...{ requests: 502, disallowed: 101, wasDisallowed: 100, complete: true, exactSinceMs: noon },
+      requests: 502,
+      disallowed: 101,
+      wasDisallowed: 100,
+      complete: true,
+      exactSinceMs: noon,
       agents: [
         {
-          ...{ vendor: 'of GPTBot', name: 'GPTBot', requests: 401, disallowed: 100, wasDisallowed: 0 },
+          vendor: 'of GPTBot',
+          name: 'GPTBot',
+          requests: 401,
+          disallowed: 100,
+          wasDisallowed: 0,
           pages: [{ page: '/b/1', count: 100, line: 2 }],
         },
         {
-          ...{ vendor: null, name: '', requests: 1, disallowed: 1, wasDisallowed: 0 },
+          vendor: null,
+          name: '',
+          requests: 1,
+          disallowed: 1,
+          wasDisallowed: 0,
           pages: [{ page: '/b/3', count: 1, line: 5 }],
         },
         {
-          ...{ vendor: 'of ClaudeBot', name: 'ClaudeBot', requests: 100, disallowed: 0, wasDisallowed: 100 },
+          vendor: 'of ClaudeBot',
+          name: 'ClaudeBot',
+          requests: 100,
+          disallowed: 0,
+          wasDisallowed: 100,
           pages: [],
         },
       ],

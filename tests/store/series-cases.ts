@@ -22,10 +22,14 @@ const event = fc.record({
   judged: fc.constantFrom(
     { verdict: null, judgedBy: null, observedBy: null },
     ...['verified', 'contradicted', 'trusted'].map((verdict) => ({
-      ...{ verdict, judgedBy: 'sender' as const, observedBy: null },
+      verdict,
+      judgedBy: 'sender' as const,
+      observedBy: null,
     })),
     ...['verified', 'contradicted'].map((verdict) => ({
-      ...{ verdict, judgedBy: 'appliance' as const, observedBy: 'appliance' },
+      verdict,
+      judgedBy: 'appliance' as const,
+      observedBy: 'appliance',
     })),
     { verdict: 'verified', judgedBy: null, observedBy: null }, // stored before judges were recorded
   ),
@@ -52,16 +56,14 @@ const asked = fc.record({
 })
 
 const fieldOf: { [list: string]: keyof EventRecord } = {
-  ...{
-    vendors: 'vendor',
-    names: 'name',
-    tools: 'tool',
-    outcomes: 'outcome',
-    types: 'type',
-    siteIds: 'siteId',
-    verdicts: 'verdict',
-    judges: 'judgedBy',
-  },
+  vendors: 'vendor',
+  names: 'name',
+  tools: 'tool',
+  outcomes: 'outcome',
+  types: 'type',
+  siteIds: 'siteId',
+  verdicts: 'verdict',
+  judges: 'judgedBy',
 }
 
 function passes(one: EventRecord, wanted: Wanted): boolean {
@@ -114,13 +116,20 @@ export const seriesCases: Cases = {
         else value.add(one.sessionId)
       }
       const found = await store.events.series({
-        ...{ orgId, edges, budgetMs, by: wanted.by, groupsMax: 100, filter: only(wanted.filter) },
+        orgId,
+        edges,
+        budgetMs,
+        by: wanted.by,
+        groupsMax: 100,
+        filter: only(wanted.filter),
         ...(wanted.part && { part: { filter: only(wanted.part) } }),
         ...(wanted.value && { value: wanted.value }),
       })
       expect(found.sinceMs).toBeLessThanOrEqual(edges[0]!)
       const expected = [...truth].map(([group, { events, part, values }]): SeriesGroup => ({
-        ...{ group, events, part: wanted.part ? part : [] },
+        group,
+        events,
+        part: wanted.part ? part : [],
         values: wanted.value ? values.map((value) => (typeof value === 'number' ? value : value.size)) : [],
       }))
       const byName = (groups: SeriesGroup[]) => groups.toSorted((a, b) => (a.group! < b.group! ? -1 : 1))
@@ -136,8 +145,10 @@ export const seriesCases: Cases = {
     const judges = ['appliance', 'sender', null] as const
     const events = Array.from({ length: 90 }, (_, n) =>
       makeEvent(`e${n}`, {
-        ...{ verdict: n % 2 === 0 ? 'verified' : 'contradicted', judgedBy: judges[n % 3]! },
-        ...{ occurredAtMs: noon + n * 60_000, type: n % 5 === 0 ? 'agent.detected' : 'agent.requested' },
+        verdict: n % 2 === 0 ? 'verified' : 'contradicted',
+        judgedBy: judges[n % 3]!,
+        occurredAtMs: noon + n * 60_000,
+        type: n % 5 === 0 ? 'agent.detected' : 'agent.requested',
       }),
     )
     await store.events.append(makeBatch(orgId, events))

@@ -23,7 +23,8 @@ export const orgEndCases: Cases = {
     await store.accounts.create({ account, orgId, role: 'owner', audit: makeAudit(orgId) })
     const signIn = makeSignIn(account.id, orgId)
     await store.signIns.create({ signIn, audit: makeAudit(orgId) })
-    const [key, other] = [makeKey(orgId), makeKey(kept.id)]
+    const key = makeKey(orgId)
+    const other = makeKey(kept.id)
     for (const each of [key, other]) await store.keys.create({ key: each, audit: makeAudit(each.orgId) })
     for (const id of [orgId, kept.id])
       await store.events.append(makeBatch(id, [makeEvent('e1'), makeEvent('e2')]))
@@ -99,7 +100,8 @@ export const keyInUseCases: Cases = {
     expect((await writesNothing(store, orgId, () => failure(store.keys.change(late)))).kind).toBe('conflict')
   },
   async 'a rotated key and its successor live side by side until the sooner end'({ store, orgId }) {
-    const [old, successor] = [makeKey(orgId, { expiresAtMs: noon + 50 }), makeKey(orgId)]
+    const old = makeKey(orgId, { expiresAtMs: noon + 50 })
+    const successor = makeKey(orgId)
     await store.keys.create({ key: old, audit: makeAudit(orgId) })
     const command = { orgId, keyId: old.id, successor, oldEndsAtMs: noon + 90, audit: makeAudit(orgId) }
     await writesOnce(store, command.audit, () => store.keys.rotate(command))
@@ -169,12 +171,18 @@ export const viewCases: Cases = {
   },
   async 'views are shared by name, changed and removed with an entry each; a limit holds'({ store, orgId }) {
     const view = (id: string, name: string) => ({
-      ...{ id: `${orgId}${id}`, orgId, name, search: `?q=${id}`, createdBy: 'usr_1', createdAtMs: noon },
+      id: `${orgId}${id}`,
+      orgId,
+      name,
+      search: `?q=${id}`,
+      createdBy: 'usr_1',
+      createdAtMs: noon,
     })
     const create = (one: ReturnType<typeof view>, viewsMax = 3) =>
       store.views.create({ view: one, viewsMax, audit: makeAudit(orgId) })
     expect(await store.views.list(orgId)).toEqual([])
-    const [b, a] = [view('1', 'b'), view('2', 'a')]
+    const b = view('1', 'b')
+    const a = view('2', 'a')
     const audit = makeAudit(orgId)
     await writesOnce(store, audit, () => store.views.create({ view: b, viewsMax: 3, audit }))
     await create(a)

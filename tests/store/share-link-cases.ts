@@ -10,8 +10,14 @@ const dayMs = 86_400_000
 
 function makeLink(orgId: string, createdBy: string, more: Partial<NewShareLink> = {}): NewShareLink {
   return {
-    ...{ id: newId('shr'), orgId, tokenHash: sha256Hex(newToken()), name: 'Weekly', content: '{"a":"ü"}' },
-    ...{ createdBy, createdAtMs: noon, expiresAtMs: noon + dayMs },
+    id: newId('shr'),
+    orgId,
+    tokenHash: sha256Hex(newToken()),
+    name: 'Weekly',
+    content: '{"a":"ü"}',
+    createdBy,
+    createdAtMs: noon,
+    expiresAtMs: noon + dayMs,
     ...more,
   }
 }
@@ -29,7 +35,8 @@ const unopened = { revokedAtMs: null, opened: 0, lastOpenedAtMs: null }
 export const shareLinkCases: Cases = {
   async 'a link is found by its hash and listed newest first, with one entry'({ store, orgId }) {
     const by = await member(store, orgId)
-    const [first, second] = [makeLink(orgId, by), makeLink(orgId, by, { createdAtMs: noon + 1 })]
+    const first = makeLink(orgId, by)
+    const second = makeLink(orgId, by, { createdAtMs: noon + 1 })
     for (const link of [first, second]) {
       const audit = makeAudit(orgId, { action: 'share_link.created' })
       const command = { link, roles, linksMax: 9, endedBeforeMs: 0, audit }
@@ -46,11 +53,9 @@ export const shareLinkCases: Cases = {
     const create = (link: NewShareLink, endedBeforeMs: number) =>
       store.shareLinks.create({ link, roles, linksMax: 2, endedBeforeMs, audit: makeAudit(orgId) })
     const by = await member(store, orgId)
-    const [old, revoked, last] = [
-      makeLink(orgId, by),
-      makeLink(orgId, by, { expiresAtMs: noon + 99 * dayMs }),
-      makeLink(orgId, by),
-    ]
+    const old = makeLink(orgId, by)
+    const revoked = makeLink(orgId, by, { expiresAtMs: noon + 99 * dayMs })
+    const last = makeLink(orgId, by)
     await create(old, 0)
     await create(revoked, 0)
     const refused = await writesNothing(store, orgId, () => failure(create(last, noon)))
@@ -106,24 +111,30 @@ export const shareLinkCases: Cases = {
     })
   },
   async 'links end with the right of their creator to share, in the same entry'({ store, orgId }) {
-    const [leaver, demoted, other] = [
-      await member(store, orgId),
-      await member(store, orgId),
-      await member(store, orgId, 'owner'),
-    ]
+    const leaver = await member(store, orgId)
+    const demoted = await member(store, orgId)
+    const other = await member(store, orgId, 'owner')
     const create = async (by: string, more: Partial<NewShareLink> = {}) => {
       const link = makeLink(orgId, by, { expiresAtMs: noon + 9 * dayMs, ...more })
       await store.shareLinks.create({
-        ...{ link, roles, linksMax: 99, endedBeforeMs: 0, audit: makeAudit(orgId) },
+        link,
+        roles,
+        linksMax: 99,
+        endedBeforeMs: 0,
+        audit: makeAudit(orgId),
       })
       return link
     }
     const links = [await create(leaver), await create(leaver), await create(demoted), await create(other)]
     const expired = await create(leaver, { expiresAtMs: noon + 1 })
     const at = (accountId: string, more = 0) => ({
-      ...{ orgId, accountId, audit: makeAudit(orgId, { occurredAtMs: noon + dayMs + more }) },
+      orgId,
+      accountId,
+      audit: makeAudit(orgId, { occurredAtMs: noon + dayMs + more }),
     })
-    const [removal, promotion, demotion] = [at(leaver), at(demoted, 1), at(demoted, 2)]
+    const removal = at(leaver)
+    const promotion = at(demoted, 1)
+    const demotion = at(demoted, 2)
     const states = async () =>
       Promise.all(links.map(async ({ tokenHash }) => (await store.shareLinks.find(tokenHash))!.revokedAtMs))
     await writesOnce(store, promotion.audit, () =>

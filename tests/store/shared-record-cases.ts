@@ -10,8 +10,11 @@ export const sharedRecordCases: NodeCases = {
     const auditCount = async () => (await store.audit.heads())['org_system']?.count ?? 0
     const before = await auditCount()
     const packOf = (n: number) => ({
-      ...{ digest: `digest ${n}`, pack: `{"n":${n},"odd":"\u2028 'é'"}`, signedBy: n === 1 ? null : 'key' },
-      ...{ storedBy: 'cli', storedAtMs: noon + n },
+      digest: `digest ${n}`,
+      pack: `{"n":${n},"odd":"\u2028 'é'"}`,
+      signedBy: n === 1 ? null : 'key',
+      storedBy: 'cli',
+      storedAtMs: noon + n,
     })
     expect(await another.evidence.digest()).toBeNull()
     for (const n of [1, 2]) {
@@ -30,8 +33,15 @@ export const sharedRecordCases: NodeCases = {
   }) {
     const set = (node: Store, n: number, text: string) =>
       node.robots.set({
-        ...{ orgId, siteId: 'shop', text, fromMs: noon + n, now: noon, setBy: 'system' },
-        ...{ sitesMax: 9, versionsMax: 99, audit: makeAudit(orgId) },
+        orgId,
+        siteId: 'shop',
+        text,
+        fromMs: noon + n,
+        now: noon,
+        setBy: 'system',
+        sitesMax: 9,
+        versionsMax: 99,
+        audit: makeAudit(orgId),
       })
     const nodes = [store, another]
     const numbers = Array.from({ length: 12 }, (_, n) => n)
@@ -47,7 +57,9 @@ export const sharedRecordCases: NodeCases = {
   async 'nodes share one setup link, which works on each and creates one owner'({ store, another, orgId }) {
     const linkOf = (n: number, now: number) => ({
       link: {
-        ...{ hash: sha256Hex(`setup ${orgId} ${n}`), purpose: 'setup' as const, accountId: null },
+        hash: sha256Hex(`setup ${orgId} ${n}`),
+        purpose: 'setup' as const,
+        accountId: null,
         expiresAtMs: now + 1_000,
       },
       sealedToken: `sealed ${n}`,
@@ -97,7 +109,12 @@ export const sharedRecordCases: NodeCases = {
     expect(await found(another)).toBeNull()
     const { next } = await first(store, 'run-1', 'one')
     expect(await found(another)).toMatchObject({
-      ...{ run: 'run-1', kind: 'subject', node: 'one', events: 0, endedAtMs: null, problem: null },
+      run: 'run-1',
+      kind: 'subject',
+      node: 'one',
+      events: 0,
+      endedAtMs: null,
+      problem: null,
     })
     const before = (await auditOf(store, orgId)).length
     expect((await failure(first(another, 'run-2', 'two'))).kind).toBe('conflict')

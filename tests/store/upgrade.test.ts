@@ -168,7 +168,11 @@ async function idsOf(store: Store, filter: EventFilter, idsMax = sealedEvents): 
   let before: Parameters<Store['events']['page']>[0]['before'] = null
   do {
     const page: Awaited<ReturnType<Store['events']['page']>> = await store.events.page({
-      ...{ orgId, filter, limit: 2_000, before, ceilingSeq: null },
+      orgId,
+      filter,
+      limit: 2_000,
+      before,
+      ceilingSeq: null,
     })
     ids.push(...page.events.map(({ json }) => (JSON.parse(json) as { id: string }).id))
     before = page.next

@@ -359,7 +359,8 @@ export const deliveryCases: Cases = {
     expect(await store.webhooks.find({ orgId, id: 'young' })).not.toBeNull()
   },
   async 'a node that starts again ends the leases of its process before, and only those'({ store, orgId }) {
-    const [own, other] = [`own-${orgId}`, `other-${orgId}`]
+    const own = `own-${orgId}`
+    const other = `other-${orgId}`
     for (const id of [own, other])
       await store.webhooks.schedule({ delivery: makeDelivery(orgId, id, id), audit: makeAudit(orgId) })
     const claim = async (leaseId: string, limit: number): Promise<string[]> => {

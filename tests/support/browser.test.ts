@@ -207,7 +207,9 @@ test('a visit that continues shows another page of the same document; every othe
   ] as const)
     expect(await withPage(origin + path, look, { as, continues: true, zone })).toEqual({ ...kept, title })
   const asking = withPage(`${origin}/first`, async () => Promise.reject(new Error('as in a failed test')), {
-    ...{ as, continues: true, zone },
+    as,
+    continues: true,
+    zone,
   })
   expect(await asking.catch(String)).toContain('as in a failed test')
   expect(await withPage(`${origin}/first`, plant, { as, continues: true })).toEqual({
@@ -216,7 +218,8 @@ test('a visit that continues shows another page of the same document; every othe
   })
   const other = { email: 'bob@example.com', password: 'x' }
   expect(await withPage(`${origin}/second`, plant, { as: other, continues: true })).toEqual({
-    ...{ ...nothing, title: 'Second' },
+    ...nothing,
+    title: 'Second',
   })
   expect(await withPage(`${origin}/second`, look, { as: other })).toEqual({ ...nothing, title: 'Second' })
   const late = async (page: Page) => page.evaluate(() => console.error('late'))

@@ -47,7 +47,9 @@ async function launch(): Promise<Browser> {
     executablePath: chromiumPath(),
     // A process per page costs a quarter of what opening the page costs, and one per site loses its compiled code.
     args: [
-      ...['--renderer-process-limit=1', '--process-per-site', '--disable-site-isolation-trials'],
+      '--renderer-process-limit=1',
+      '--process-per-site',
+      '--disable-site-isolation-trials',
       '--enable-features=WebMCP,DeclarativeWebMCP,NetworkServiceInProcess2',
       // With the network and the drawing in the browser's process a visit costs a twelfth less.
       '--in-process-gpu',
@@ -172,8 +174,14 @@ async function createProfile(
   const page = await context.newPage()
   const devtools = await context.newCDPSession(page)
   const profile: Profile = {
-    ...{ key, context, page, devtools, origins: new Set() },
-    ...{ shows: null, report: () => {}, isAltered: false },
+    key,
+    context,
+    page,
+    devtools,
+    origins: new Set(),
+    shows: null,
+    report: () => {},
+    isAltered: false,
   }
   // A violation by a report-only policy or a blocked inline style is not always a console error.
   await page.exposeFunction('reportViolation', (text: string) => {
@@ -193,9 +201,23 @@ async function createProfile(
 
 /** Members of a page or its context whose effect outlasts the visit: a visit that uses one discards its profile. */
 const lasting = [
-  ...['addInitScript', 'exposeFunction', 'exposeBinding', 'addLocatorHandler', 'setExtraHTTPHeaders'],
-  ...['route', 'routeFromHAR', 'routeWebSocket', 'clock', 'on', 'once', 'close'],
-  ...['newPage', 'newCDPSession', 'grantPermissions', 'setGeolocation', 'setOffline'],
+  'addInitScript',
+  'exposeFunction',
+  'exposeBinding',
+  'addLocatorHandler',
+  'setExtraHTTPHeaders',
+  'route',
+  'routeFromHAR',
+  'routeWebSocket',
+  'clock',
+  'on',
+  'once',
+  'close',
+  'newPage',
+  'newCDPSession',
+  'grantPermissions',
+  'setGeolocation',
+  'setOffline',
 ]
 
 function noticeAlterations(profile: Profile): void {

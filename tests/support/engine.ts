@@ -73,8 +73,13 @@ export async function openTestFolder(folder: string, clock: Clock): Promise<Stor
   const now = clock.now()
   const org: Org = { id: newId('org'), slug: 'default', name: 'Default', createdAtMs: now }
   const audit = {
-    ...{ id: newId('aud'), orgId: applianceOrgId, actor: 'system', action: 'org.created', target: org.id },
-    ...{ metadata: { name: org.name, slug: org.slug }, occurredAtMs: now },
+    id: newId('aud'),
+    orgId: applianceOrgId,
+    actor: 'system',
+    action: 'org.created',
+    target: org.id,
+    metadata: { name: org.name, slug: org.slug },
+    occurredAtMs: now,
   }
   return openStore({ folder, now, bootstrap: { org, audit }, shared })
 }

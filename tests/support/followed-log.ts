@@ -34,19 +34,24 @@ export function lines(from: number, to: number): string {
 }
 
 export const senderOf = (reader: string) => async () => ({
-  ...{ orgId: 'org', keyId: 'import', door: 'access-log' as const, reader },
+  orgId: 'org',
+  keyId: 'import',
+  door: 'access-log' as const,
+  reader,
   options: { siteId: 'shop', keepQuery: [], keepAddresses: false, trustedProxies: [] },
 })
 
 export function receiverOf(store: MemoryLogStore): AccessReceiver {
   return makeReceiver({
-    ...{ store, clock: { now: Date.now }, isShared: false, arrivalMs: Date.now, fail: () => undefined },
-    ...{
-      evidence: { current: bundledEvidence },
-      evidenceMaxAgeDays: 180,
-      hostNames: null,
-      robots: { of: async () => null },
-    },
+    store,
+    clock: { now: Date.now },
+    isShared: false,
+    arrivalMs: Date.now,
+    fail: () => undefined,
+    evidence: { current: bundledEvidence },
+    evidenceMaxAgeDays: 180,
+    hostNames: null,
+    robots: { of: async () => null },
     disk: { sawFull: () => undefined } as never,
   })
 }
@@ -69,14 +74,21 @@ export function follow(path: string, receiver: AccessReceiver, more: More = {}):
   const { format = 'auto', aheadMs = 0, reader = 'one' } = more
   const ending = new AbortController()
   const followed: Followed = {
-    ...{ problems: [], formats: [], sums: noLines(), done: Promise.resolve() },
+    problems: [],
+    formats: [],
+    sums: noLines(),
+    done: Promise.resolve(),
     async stop() {
       ending.abort()
       await followed.done.catch(() => undefined)
     },
   }
   followed.done = followLog({
-    ...{ path, format, sink: receiverSink(receiver, senderOf(reader)), signal: ending.signal, intervalMs: 4 },
+    path,
+    format,
+    sink: receiverSink(receiver, senderOf(reader)),
+    signal: ending.signal,
+    intervalMs: 4,
     now: () => Date.now() + aheadMs,
     understood: (_, { format: { name } }) => followed.formats.push(name),
     stored: (sums) => addSums(followed.sums, sums),

@@ -26,7 +26,8 @@ export interface Proxy {
 
 /** The configuration of the guide, with a shorter time between checks. */
 function configured({ http, database, nodes, servers }: ProxyPorts): string {
-  let [node, server] = [0, 0]
+  let node = 0
+  let server = 0
   return readFileSync(join(import.meta.dir, '../../server/guide/haproxy.cfg'), 'utf8')
     .replace('bind 0.0.0.0:8080', `bind 127.0.0.1:${http}`)
     .replace('bind 127.0.0.1:5432', `bind 127.0.0.1:${database}`)

@@ -117,7 +117,10 @@ export function planTraffic(nowMs: number): Plan {
     planned.push(one)
     events.push(
       event(`planned-${events.length}`, {
-        ...{ siteId, type, outcome, occurredAt: new Date(atMs).toISOString() },
+        siteId,
+        type,
+        outcome,
+        occurredAt: new Date(atMs).toISOString(),
         sessionId: `planned-session-${events.length}`,
         tool: type === 'tool.executed' || type === 'authz.evaluated' ? 'cart.add' : null,
         agent: { class: 'dom', trust: 'detected', vendor, name },

@@ -58,8 +58,11 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
   await Promise.all(opened.map((run, index) => run(startedMs + (index / connections) * paceMs, endMs)))
   const seconds = (performance.now() - startedMs) / 1_000
   return {
-    ...{ requests: latencies.length, refused: refusals.length, seconds },
-    ...{ p50Ms: quantile(latencies, 0.5), p99Ms: quantile(latencies, 0.99) },
+    requests: latencies.length,
+    refused: refusals.length,
+    seconds,
+    p50Ms: quantile(latencies, 0.5),
+    p99Ms: quantile(latencies, 0.99),
     longestMs: quantile(latencies, 1),
     refusedP99Ms: quantile(refusals, 0.99),
   }

@@ -41,7 +41,10 @@ export function memoryLogStore(): MemoryLogStore {
         const known = logs.get(source) ?? { position: 0, tail: '' }
         const state: AccessResult['state'] =
           to <= known.position ? 'known' : from === known.position ? 'stored' : 'behind'
-        let [accepted, deduped, stored, requestsKnown] = [0, 0, 0, 0]
+        let accepted = 0
+        let deduped = 0
+        let stored = 0
+        let requestsKnown = 0
         if (requests.length !== events.length) throw new Error('requests do not fit events')
         if (state !== 'behind')
           for (const [index, { id, type, json }] of events.entries()) {

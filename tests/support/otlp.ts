@@ -157,10 +157,18 @@ const optional = { requiredKeys: [] as never[] }
 
 const span = fc.record(
   {
-    ...{ traceId: hex(16), spanId: hex(8), parentSpanId: hex(8), traceState: text, name: text },
+    traceId: hex(16),
+    spanId: hex(8),
+    parentSpanId: hex(8),
+    traceState: text,
+    name: text,
     kind: fc.integer({ min: -2, max: 9 }),
-    ...{ startTimeUnixNano: uint64, endTimeUnixNano: uint64, attributes: list },
-    ...{ droppedAttributesCount: uint32, flags: uint32, droppedEventsCount: uint32 },
+    startTimeUnixNano: uint64,
+    endTimeUnixNano: uint64,
+    attributes: list,
+    droppedAttributesCount: uint32,
+    flags: uint32,
+    droppedEventsCount: uint32,
     events: fc.array(fc.record({ timeUnixNano: uint64, name: text, attributes: list }, optional), {
       maxLength: 2,
     }),
@@ -172,9 +180,16 @@ const span = fc.record(
 
 const logRecord = fc.record(
   {
-    ...{ timeUnixNano: uint64, observedTimeUnixNano: uint64, severityText: text, body: value },
-    ...{ attributes: list, droppedAttributesCount: uint32, flags: uint32, eventName: text },
-    ...{ traceId: hex(16), spanId: hex(8) },
+    timeUnixNano: uint64,
+    observedTimeUnixNano: uint64,
+    severityText: text,
+    body: value,
+    attributes: list,
+    droppedAttributesCount: uint32,
+    flags: uint32,
+    eventName: text,
+    traceId: hex(16),
+    spanId: hex(8),
   },
   optional,
 )

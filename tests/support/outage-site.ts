@@ -11,7 +11,8 @@ import { createIntelExporter, init } from '../../sdk/node.ts'
 
 const speed = 600
 const now = Date.now
-const [startMs, baseMs] = [now(), Number(env['SITE_NOW'])]
+const startMs = now()
+const baseMs = Number(env['SITE_NOW'])
 Date.now = () => Math.floor(baseMs + (now() - startMs) * speed)
 
 const exporter = createIntelExporter({

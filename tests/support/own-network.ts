@@ -17,7 +17,8 @@ export async function runInOwnNetwork(setUp: string[], program: string): Promise
   const child = Bun.spawn(['unshare', '--map-root-user', '--net', '--mount', ...inside], {
     // One file: it closes its browser itself.
     env: { ...process.env, SIGHTGLASS_TEST_BINARY: 'built', SIGHTGLASS_TEST_FILES: '1' },
-    ...{ stdout: 'pipe', stderr: 'pipe' },
+    stdout: 'pipe',
+    stderr: 'pipe',
   })
   const [code, stdout, stderr] = await Promise.all([
     child.exited,

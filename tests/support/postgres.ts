@@ -47,8 +47,12 @@ export interface ClusterOptions {
 const startMs = 60_000
 /** What a cluster of tests needs: fast to start, small, and quiet. */
 const defaults = {
-  ...{ max_connections: '100', shared_buffers: '32MB', max_wal_size: '256MB', jit: 'off' },
-  ...{ wal_level: 'minimal', max_wal_senders: '0' },
+  max_connections: '100',
+  shared_buffers: '32MB',
+  max_wal_size: '256MB',
+  jit: 'off',
+  wal_level: 'minimal',
+  max_wal_senders: '0',
 }
 
 /** PostgreSQL refuses to run as root. Debian's package makes an account of its own. */
@@ -92,7 +96,10 @@ rm -rf "$0"`
 export async function clusterFolder(below = tempRoot()): Promise<string> {
   const folder = mkdtempSync(join(below, 'sightglass-postgres-'))
   const watch = Bun.spawn(['sh', '-c', cleanUp, folder], {
-    ...{ cwd: '/', stdin: 'pipe', stdout: 'ignore', stderr: 'ignore' },
+    cwd: '/',
+    stdin: 'pipe',
+    stdout: 'ignore',
+    stderr: 'ignore',
   })
   watch.unref()
   if (isRoot) await complete(['chown', `${uid}:${gid}`, folder])
@@ -131,7 +138,12 @@ async function copyServer(data: string, { port, name }: { port: number; name: st
 
 function clientOf(port: number, database: string): postgres.Sql {
   return postgres({
-    ...{ host: '127.0.0.1', port, database, username: 'postgres', max: 1, idle_timeout: 5 },
+    host: '127.0.0.1',
+    port,
+    database,
+    username: 'postgres',
+    max: 1,
+    idle_timeout: 5,
     onnotice: () => {},
     fetch_types: false, // the query of types fails without a handler when the server ends at that moment
   })
@@ -324,9 +336,14 @@ export async function startPooler(
   const folder = await clusterFolder()
   const port = freePort()
   const settings = {
-    ...{ listen_addr: '127.0.0.1', listen_port: port, unix_socket_dir: '', auth_type: 'any' },
+    listen_addr: '127.0.0.1',
+    listen_port: port,
+    unix_socket_dir: '',
+    auth_type: 'any',
     pidfile: join(folder, 'pgbouncer.pid'),
-    ...{ pool_mode: 'transaction', default_pool_size: connections, max_client_conn: 100 },
+    pool_mode: 'transaction',
+    default_pool_size: connections,
+    max_client_conn: 100,
     server_login_retry: 1, // after a failed connection; its default keeps clients waiting for 15 s
   }
   const server = `host=${cluster.socketFolder} port=${new URL(cluster.url).port} user=postgres`

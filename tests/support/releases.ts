@@ -49,12 +49,16 @@ async function buildNextRelease(outfile: string): Promise<void> {
     `\n{ name: '${String(version).padStart(4, '0')}_next', sql: '${sql}', olderNodes: ${olderNodes} },\n])\n`
   const { success, logs } = await Bun.build({
     entrypoints: ['server/main.ts', ...workerEntries].map((path) => join(root, path)),
-    ...{ root, target: 'bun', format: 'esm', throw: false },
+    root,
+    target: 'bun',
+    format: 'esm',
+    throw: false,
     define: { 'process.env.NODE_ENV': '"production"' },
     compile: {
       outfile,
       assets: [join(root, 'dist/web'), join(root, 'dist/client-package')],
-      ...{ autoloadDotenv: false, autoloadBunfig: false },
+      autoloadDotenv: false,
+      autoloadBunfig: false,
     },
     plugins: [
       {

@@ -71,12 +71,16 @@ export async function testServer(
   const failure = Promise.withResolvers<void>()
   const server = await startServer({
     config: {
-      ...{ ...defaults, dataDir: temp.path },
+      ...defaults,
+      dataDir: temp.path,
       shared: open === openTestFolder ? await testDatabase(temp.path) : null,
       backup: { ...defaults.backup, dir: `${temp.path}/backups` },
       ...config,
     },
-    ...{ store, clock, clockGuard, log },
+    store,
+    clock,
+    clockGuard,
+    log,
     assets: new Map(),
     ...(node === undefined ? {} : { node }),
     wakesWebhooks: false,

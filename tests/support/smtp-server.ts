@@ -23,13 +23,11 @@ export const smtpLogin = { user: 'reports', password: 'p@ss:w/rd' }
 export async function startSmtp(options: SMTPServerOptions = {}): Promise<SmtpReceiver> {
   const messages: SmtpMessage[] = []
   const server = new SMTPServer({
-    ...{
-      authOptional: true,
-      disabledCommands: ['STARTTLS'],
-      hideSTARTTLS: true,
-      logger: false,
-      closeTimeout: 100,
-    },
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    hideSTARTTLS: true,
+    logger: false,
+    closeTimeout: 100,
     ...options,
     onAuth({ username, password }, _session, done) {
       const isRight = username === smtpLogin.user && password === smtpLogin.password

@@ -23,7 +23,8 @@ export function trustModel(
   { since, until, siteIds = [] }: Asked,
   counts: (index: number) => boolean = () => true,
 ) {
-  const [sinceMs, untilMs] = [Date.parse(since), Date.parse(until)]
+  const sinceMs = Date.parse(since)
+  const untilMs = Date.parse(until)
   const heights = new Map<string, number>()
   for (const { sessionId, trust, atMs } of events) {
     if (atMs < sinceMs - dayMs || atMs >= untilMs + dayMs) continue
@@ -43,6 +44,8 @@ export function trustModel(
   return [...rows]
     .sort(([a], [b]) => b - a)
     .map(([height, row]) => ({
-      ...{ trust: ladder[height] ?? null, events: row.events, sessions: row.sessions.size },
+      trust: ladder[height] ?? null,
+      events: row.events,
+      sessions: row.sessions.size,
     }))
 }

@@ -4,8 +4,12 @@ import { type Import, referencesOf } from './imports.ts'
 import { type Finding, isTest, type Source } from './source.ts'
 
 const documents = [
-  ...['README.md', 'CHANGELOG.md', 'tests/README.md'],
-  ...['server/DESIGN.md', 'db/DESIGN.md', 'web/DESIGN.md'],
+  'README.md',
+  'CHANGELOG.md',
+  'tests/README.md',
+  'server/DESIGN.md',
+  'db/DESIGN.md',
+  'web/DESIGN.md',
 ]
 
 export function missingDocuments(paths: Set<string>): Finding[] {

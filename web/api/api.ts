@@ -307,7 +307,9 @@ export const api = {
   noteOverviewVisit: async (visit: OverviewVisitView) =>
     json<{ visit: OverviewVisitView }>(
       await exchange('/api/overview/visit', {
-        ...{ method: 'POST', keepalive: true, body: JSON.stringify(visit) },
+        method: 'POST',
+        keepalive: true,
+        body: JSON.stringify(visit),
         headers: { 'content-type': 'application/json' },
       }),
     ),

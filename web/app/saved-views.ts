@@ -22,7 +22,9 @@ export const viewNameCharsMax = 80
 const address = (id: string): string => `/api/views/${encodeURIComponent(id)}`
 const send = (method: 'PATCH' | 'DELETE', id: string, body: unknown): Promise<Response> =>
   exchange(address(id), {
-    ...{ method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) },
+    method,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
   })
 
 const held = signal<{ orgId: string; views: SavedView[] } | null>(null)

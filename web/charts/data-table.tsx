@@ -68,7 +68,8 @@ function nested<Row>(
 export function sorted<Row>(rows: readonly Row[], column: Column<Row> | undefined, up: boolean): Row[] {
   if (!column) return [...rows]
   return rows.toSorted((a, b) => {
-    const [x, y] = [column.value(a), column.value(b)]
+    const x = column.value(a)
+    const y = column.value(b)
     if (x === null || y === null) return Number(x === null) - Number(y === null)
     return up ? compare(x, y) : compare(y, x)
   })
@@ -269,7 +270,8 @@ export interface CsvFile<Row> {
 /** "detect-vendors-2026-11-15--2026-11-22.csv": the first and the last day of the range in the chosen zone. */
 export function csvName({ page, table, period }: Omit<CsvFile<never>, 'all'>, nowMs: number): string {
   if (period === undefined) return `${page}-${table}-${dayOf(nowMs)}.csv`
-  const [since, until] = [Date.parse(period.since), Date.parse(period.until)]
+  const since = Date.parse(period.since)
+  const until = Date.parse(period.until)
   // The end is exclusive: a range up to midnight ends on the previous day.
   return `${page}-${table}-${dayOf(since)}--${dayOf(Math.max(since, until - 1))}.csv`
 }

@@ -120,7 +120,8 @@ function makeChart(element: HTMLElement, drawn: Drawn, theme: string): uPlot {
 /** A line over each step that has a value. uPlot's own leaves out the step before a gap, so a lone one is invisible. */
 const stepLines: uPlot.Series.PathBuilder = (chart, index, first, last) => {
   const stroke = new Path2D()
-  const [times, values] = [chart.data[0], chart.data[index]!]
+  const times = chart.data[0]
+  const values = chart.data[index]!
   let isDown = false
   for (let step = first; step <= last && step + 1 < times.length; step++) {
     const value = values[step]
@@ -162,7 +163,8 @@ function takeSelection(chart: uPlot, drawn: Drawn): void {
 
 /** From the start of one step to the start of another, or to the end. */
 function chooseSteps(edges: readonly number[], first: number | null, until: number): void {
-  const [fromMs, toMs] = [edges[first ?? edges.length], edges[until]]
+  const fromMs = edges[first ?? edges.length]
+  const toMs = edges[until]
   if (fromMs !== undefined && toMs !== undefined && toMs > fromMs) chooseTimes(fromMs, toMs)
 }
 
@@ -188,7 +190,8 @@ function point(drawn: Drawn, step: number | null): void {
   const height = chart.over.clientHeight
   if (anchor === null || step === null) chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
   else {
-    const [from, to] = [Math.min(anchor, step), Math.max(anchor, step) + 1]
+    const from = Math.min(anchor, step)
+    const to = Math.max(anchor, step) + 1
     chart.setSelect({ left: at(from), top: 0, width: at(to) - at(from), height }, false)
   }
 }
@@ -213,7 +216,8 @@ function onKey(event: KeyboardEvent, drawn: Drawn): void {
     point(drawn, null)
     if (anchor === null) onPick(here, null)
     else {
-      const [from, until] = [Math.min(anchor, here), Math.max(anchor, here) + 1]
+      const from = Math.min(anchor, here)
+      const until = Math.max(anchor, here) + 1
       chooseSteps(edges, from, until)
     }
   } else return

@@ -9,8 +9,12 @@ const at = '2026-06-23T12:00:00.000Z'
 const received = (n: number): ReceivedEvent => ({
   receivedAt: at,
   event: {
-    ...{ id: `e${n}`, siteId: n % 2 === 0 ? 'even' : 'odd', sessionId: 'x' },
-    ...{ occurredAt: at, type: 'a.b', outcome: 'success' },
+    id: `e${n}`,
+    siteId: n % 2 === 0 ? 'even' : 'odd',
+    sessionId: 'x',
+    occurredAt: at,
+    type: 'a.b',
+    outcome: 'success',
   },
 })
 
@@ -165,7 +169,10 @@ test('an error response of the appliance reaches the tab unchanged', async () =>
   const refused = Promise.withResolvers<Response>()
   const nothing = () => {}
   hub.follow({ types: [], outcomes: [] }, '0', {
-    ...{ begin: nothing, text: nothing, end: nothing, unreachable: nothing },
+    begin: nothing,
+    text: nothing,
+    end: nothing,
+    unreachable: nothing,
     refuse: refused.resolve,
   })
   const answer = await refused.promise

@@ -229,7 +229,8 @@ test('a rejected query is not fetched again; an outage keeps the data and is ret
 
 test('a stopped query does not consume the invalidation of the next one', async () => {
   const invalidation = createInvalidation()
-  const [old, next] = [new AbortController(), new AbortController()]
+  const old = new AbortController()
+  const next = new AbortController()
   const published: (string | null)[] = []
   const answers = { old: 0, next: 0 }
   const query = (name: 'old' | 'next') => ({ key: name, fetch: async () => `${name} ${++answers[name]}` })

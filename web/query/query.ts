@@ -142,7 +142,10 @@ export function createQuery<T>(
       stale.value = false
     })
   return {
-    ...{ data, stale, error, busy },
+    data,
+    stale,
+    error,
+    busy,
     start(query) {
       current = query
       batch(() => {

@@ -29,7 +29,9 @@ interface QueryOptions {
 export function useQuery<T>(query: Query<T>, version?: unknown, options: QueryOptions = {}): Answer<T> {
   const { restMs = 0, keepPrevious = false } = options
   const answer = useSignal<{ key: string; data: T | null; error: ApiError | null }>({
-    ...{ key: '', data: null, error: null },
+    key: '',
+    data: null,
+    error: null,
   })
   const invalidation = useMemo(createInvalidation, [])
   const seen = useRef(version)

@@ -138,7 +138,8 @@ function RangeSelect({ period }: { period: PeriodView | null }) {
 
 /** The initial range of the dialog: the selected one, or the whole days of a relative one. */
 function shownDays(period: PeriodView | null): { sinceMs: number; untilMs: number } {
-  const [sinceMs, untilMs] = [Date.parse(period?.since ?? isoTime(now())), Date.parse(period?.until ?? '')]
+  const sinceMs = Date.parse(period?.since ?? isoTime(now()))
+  const untilMs = Date.parse(period?.until ?? '')
   if (period?.range === 'custom') return { sinceMs, untilMs }
   return { sinceMs: dayStart(dayOf(sinceMs)) ?? sinceMs, untilMs: dayStart(dayOf(now()), 1) ?? now() }
 }

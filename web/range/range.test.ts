@@ -66,7 +66,9 @@ test('labels of steps and periods are in the zone', () => {
   const nowMs = Date.parse(period.now)
   const named = (start: number, end: number, zone = 'UTC') => stepName(start, end, zone, nowMs)
   const midnight = Date.parse('2026-11-20T00:00:00Z')
-  const [first, evening, next] = [midnight + hourMs, midnight + 18 * hourMs, midnight + 24 * hourMs]
+  const first = midnight + hourMs
+  const evening = midnight + 18 * hourMs
+  const next = midnight + 24 * hourMs
   expect(named(midnight, first)).toBe('Fri 20 Nov, 00:00 to 01:00')
   expect(named(evening, next)).toBe('Fri 20 Nov, 18:00 to 24:00')
   expect(named(midnight, next)).toBe('Fri 20 Nov')

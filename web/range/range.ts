@@ -94,7 +94,11 @@ export function stepName(startMs: number, endMs: number, timeZone = zone.value, 
 }
 
 const lengths = {
-  ...{ '24h': '24 hours', '7d': '7 days', '30d': '30 days', '90d': '90 days', '12m': '12 months' },
+  '24h': '24 hours',
+  '7d': '7 days',
+  '30d': '30 days',
+  '90d': '90 days',
+  '12m': '12 months',
   all: 'all time',
 } as const
 

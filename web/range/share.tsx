@@ -77,8 +77,12 @@ function ShareDialog({ page, search, about, onClose }: ShareProps & { onClose: (
         ? { panels: named.map(({ name }) => name).filter((name) => form.has(name)) }
         : { events: form.has('events'), identities: form.has('identities') }
     const { token } = await shareLinksApi.create({
-      ...{ page, search: search(), name: textOf(form, 'name'), days: Number(textOf(form, 'days')) },
-      ...{ ...chosen, frameOrigins: originsOf(textOf(form, 'origins')) },
+      page,
+      search: search(),
+      name: textOf(form, 'name'),
+      days: Number(textOf(form, 'days')),
+      ...chosen,
+      frameOrigins: originsOf(textOf(form, 'origins')),
     })
     created.value = `${ownAddress()}/share/${token}`
   }

@@ -33,7 +33,8 @@ test('any text can be a query and a name', () => {
 })
 
 test('a registered tool that is also called appears once and opens its own page', () => {
-  const [called, registered] = [command('pay', 'Tool', 7), command('pay', 'Tool', Number.MAX_SAFE_INTEGER)]
+  const called = command('pay', 'Tool', 7)
+  const registered = command('pay', 'Tool', Number.MAX_SAFE_INTEGER)
   expect(merged([called, registered])).toEqual([registered])
   expect(merged([registered, called])).toEqual([registered])
   expect(merged([called, command('pay', 'Vendor')])).toHaveLength(2)

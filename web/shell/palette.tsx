@@ -155,7 +155,8 @@ const folded = (text: string): string => Array.from(text, (character) => charact
 
 /** 3: prefix of the name; 2: prefix of a word; 1: anywhere; 0: no match. */
 export function rank(name: string, typed: string): number {
-  const [text, part] = [folded(name), folded(typed.trim())]
+  const text = folded(name)
+  const part = folded(typed.trim())
   if (part === '') return 1
   const at = text.indexOf(part)
   if (at <= 0) return at === 0 ? 3 : 0
@@ -211,7 +212,10 @@ async function valuesOf({ by, kind, hrefOf }: (typeof fields)[number]): Promise<
   for (const { value, count } of rows)
     if (value !== null && value !== '') counts.set(value, (counts.get(value) ?? 0) + count)
   return Array.from(counts, ([value, events]) => ({
-    ...{ name: value, kind, events, run: () => navigate(hrefOf(value)) },
+    name: value,
+    kind,
+    events,
+    run: () => navigate(hrefOf(value)),
   }))
 }
 
@@ -219,13 +223,17 @@ async function valuesOf({ by, kind, hrefOf }: (typeof fields)[number]): Promise<
 async function registeredTools(signal: AbortSignal): Promise<Command[]> {
   const { list } = await registryApi.tools([], toolsMax, signal)
   return list.map(({ siteId: site, name: tool }) => ({
-    ...{ name: tool, kind: 'Tool', events: Number.MAX_SAFE_INTEGER },
+    name: tool,
+    kind: 'Tool',
+    events: Number.MAX_SAFE_INTEGER,
     run: () => navigate(`/tools?${new URLSearchParams({ site, tool })}`),
   }))
 }
 
 const sessionCommand = (id: string): Command => ({
-  ...{ name: id, kind: 'Session', run: () => navigate(`/sessions?${new URLSearchParams({ session: id })}`) },
+  name: id,
+  kind: 'Session',
+  run: () => navigate(`/sessions?${new URLSearchParams({ session: id })}`),
 })
 
 async function newestSessions(signal: AbortSignal): Promise<Command[]> {
@@ -236,7 +244,9 @@ async function newestSessions(signal: AbortSignal): Promise<Command[]> {
 async function views(): Promise<Command[]> {
   await loadViews()
   return (savedViews() ?? []).map((view) => ({
-    ...{ name: view.name, kind: 'Saved view', run: () => navigate(viewPath(view) + view.search) },
+    name: view.name,
+    kind: 'Saved view',
+    run: () => navigate(viewPath(view) + view.search),
   }))
 }
 

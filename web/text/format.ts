@@ -118,7 +118,8 @@ export function localSentence(sentence: string, timeZone?: string): string {
 /** "2026-06-23T14:00:00.000+02:00", for files: local time with its offset, unambiguous when clocks change. */
 export function isoWithOffset(ms: number, timeZone = zone.value): string {
   const offset = Math.round(offsetAt(ms, timeZone) / minuteMs)
-  const [hours, minutes] = [Math.floor(Math.abs(offset) / 60), Math.abs(offset) % 60]
+  const hours = Math.floor(Math.abs(offset) / 60)
+  const minutes = Math.abs(offset) % 60
   const wall = new Date(ms + offset * minuteMs).toISOString().slice(0, -1)
   return offset === 0 ? `${wall}Z` : `${wall}${offset < 0 ? '-' : '+'}${pad(hours)}:${pad(minutes)}`
 }

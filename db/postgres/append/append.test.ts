@@ -215,7 +215,8 @@ test('no block crosses a segment, and due work of two nodes at once changes no a
     const filter = { sessionIds: ['s1'] }
     /** On a busy machine a count ends before its ceiling. */
     const countTo = (ceilingSeq: number) => {
-      let [count, afterSeq] = [0, 0]
+      let count = 0
+      let afterSeq = 0
       while (afterSeq < ceilingSeq) {
         const part = atOnce(reader.count({ orgId, filter, afterSeq, ceilingSeq }))
         count += part.count

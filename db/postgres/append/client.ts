@@ -25,7 +25,11 @@ export function openAppendClient(options: ConnectionOptions): AppendClient {
       link.open++
       try {
         const { columns, rows } = await link.client.handle({
-          ...{ do: 'execute', sql, params, reused: true, within: null },
+          do: 'execute',
+          sql,
+          params,
+          reused: true,
+          within: null,
         })
         return rows.map((row) => named(columns, row)) as never[]
       } finally {

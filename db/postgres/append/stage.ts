@@ -32,8 +32,25 @@ export interface Staged {
 
 /** Must match the parameters of `append_events` in 0004_append.sql. */
 export const parameterTypes = [
-  ...['bigint', 'bigint', 'bigint', 'uuid[]', 'int[]', 'bigint[]', 'bigint[]', 'bigint[]', 'bigint[]'],
-  ...['int[]', 'int[]', 'int[]', 'int[]', 'bytea', 'int[]', 'text[]', 'int[]', 'text', 'bigint'],
+  'bigint',
+  'bigint',
+  'bigint',
+  'uuid[]',
+  'int[]',
+  'bigint[]',
+  'bigint[]',
+  'bigint[]',
+  'bigint[]',
+  'int[]',
+  'int[]',
+  'int[]',
+  'int[]',
+  'bytea',
+  'int[]',
+  'text[]',
+  'int[]',
+  'text',
+  'bigint',
 ]
 
 /** Must match the parameters of `append_access` in 0008_access_logs.sql. */
@@ -95,15 +112,26 @@ export function stager(hash: IdHash): Stage {
       return { org, lastSeq: last, outcomes, terms, parameters: null, access, scopes, networks }
     const rows = counts.map((one) => ({
       hour: Math.floor(one.hourStartMs / countHourMs),
-      ...{ key_id: one.keyId, requests: one.requests, refused: one.refused, accepted: one.accepted },
-      ...{ deduped: one.deduped, rejected: one.rejected },
-      ...{ ahead_max_ms: one.aheadMaxMs, behind_min_ms: one.behindMinMs },
+      key_id: one.keyId,
+      requests: one.requests,
+      refused: one.refused,
+      accepted: one.accepted,
+      deduped: one.deduped,
+      rejected: one.rejected,
+      ahead_max_ms: one.aheadMaxMs,
+      behind_min_ms: one.behindMinMs,
     }))
     const parameters = [
-      ...[org.num, org.termDrops, org.receivedMs, `{${[...staged].join()}}`],
+      org.num,
+      org.termDrops,
+      org.receivedMs,
+      `{${[...staged].join()}}`,
       ...blockParameters(state.staged),
-      ...[list(terms, ({ member }) => member), textList(terms), list(terms, ({ code }) => code)],
-      ...[rows.length === 0 ? null : JSON.stringify(rows), Math.floor(keptSinceMs / countHourMs)],
+      list(terms, ({ member }) => member),
+      textList(terms),
+      list(terms, ({ code }) => code),
+      rows.length === 0 ? null : JSON.stringify(rows),
+      Math.floor(keptSinceMs / countHourMs),
     ]
     for (const { content } of state.staged) appends.recycle(content)
     return { org, lastSeq: last, outcomes, terms, parameters, access, scopes, networks }
@@ -133,16 +161,27 @@ function networkParameters(num: number, { networks, lastSeq }: Staging): Paramet
 function accessParameters(num: number, { sources, hours }: AccessChanges): Parameter[] | null {
   if (sources.length === 0) return null
   const rows = sources.map(({ row, was }) => ({
-    ...{ site_id: row.siteId, source: row.source, path: row.path, format: row.format, was },
-    ...{ position: row.position, tail: row.tail, lines: row.lines, stored: row.stored, deduped: row.deduped },
-    ...{ people: row.people, assets: row.assets, bots: row.bots, notes: row.notes, bad: row.bad },
-    ...{
-      bytes: row.bytes,
-      newest_ms: row.newestMs,
-      updated_ms: row.updatedMs,
-      is_drain: row.isDrain ? 1 : 0,
-    },
-    ...{ expires_ms: row.expiresMs, checksum: sourceChecksum(row) },
+    site_id: row.siteId,
+    source: row.source,
+    path: row.path,
+    format: row.format,
+    was,
+    position: row.position,
+    tail: row.tail,
+    lines: row.lines,
+    stored: row.stored,
+    deduped: row.deduped,
+    people: row.people,
+    assets: row.assets,
+    bots: row.bots,
+    notes: row.notes,
+    bad: row.bad,
+    bytes: row.bytes,
+    newest_ms: row.newestMs,
+    updated_ms: row.updatedMs,
+    is_drain: row.isDrain ? 1 : 0,
+    expires_ms: row.expiresMs,
+    checksum: sourceChecksum(row),
   }))
   const changes = hours.map(({ hour, siteId, kind, requests, bytes }) => {
     return { hour, site_id: siteId, kind, requests, bytes }

@@ -30,7 +30,8 @@ type Rows = unknown[][] & {
 const asText = { serialize: String, parse: (text: string) => text }
 const types = {
   bool: {
-    ...{ to: 16, from: [16] },
+    to: 16,
+    from: [16],
     serialize: (value: unknown) => (Number(value) === 0 ? 'f' : 't'),
     parse: (text: string) => (text === 't' ? 1 : 0),
   },
@@ -38,7 +39,8 @@ const types = {
   json: { ...asText, to: 114, from: [114, 3802] },
   date: { ...asText, to: 1184, from: [1082, 1114, 1184] },
   bytea: {
-    ...{ to: 17, from: [17] },
+    to: 17,
+    from: [17],
     serialize: (bytes: Uint8Array) => `\\x${bytes.toHex()}`,
     parse: (text: string) => Uint8Array.fromHex(text.slice(2)),
   },
@@ -171,10 +173,16 @@ function openLink(options: ServerOptions): Link {
 
   function connect(): postgres.Sql {
     const made: postgres.Sql = postgres({
-      ...{ ...server, ...servers[0], ssl: sslOf(server.ssl) },
+      ...server,
+      ...servers[0],
+      ssl: sslOf(server.ssl),
       socket: connectOnce(order, server.connect_timeout, (used) => (order = firstOf(servers, used))),
-      ...{ max: 1, max_pipeline: pipelined, fetch_types: false, types: types as never },
-      ...{ idle_timeout: 0, max_lifetime: 0 },
+      max: 1,
+      max_pipeline: pipelined,
+      fetch_types: false,
+      types: types as never,
+      idle_timeout: 0,
+      max_lifetime: 0,
       onnotice: () => undefined,
       onclose() {
         if (made !== sql) return

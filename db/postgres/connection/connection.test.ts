@@ -33,8 +33,15 @@ test('values return as they do from SQLite', () => {
     )
     .get(2 ** 52, `ü'"$1?`, new Uint8Array([0, 1, 255]).subarray(1))
   expect(row).toEqual({
-    ...{ n: 2 ** 52, half: 1.5, large: 1e300, nothing: null, yes: 1, text: `ü'"$1?` },
-    ...{ bytes: new Uint8Array([1, 255]), json: '{"a": 1}', minAt: 2 },
+    n: 2 ** 52,
+    half: 1.5,
+    large: 1e300,
+    nothing: null,
+    yes: 1,
+    text: `ü'"$1?`,
+    bytes: new Uint8Array([1, 255]),
+    json: '{"a": 1}',
+    minAt: 2,
   })
 })
 

@@ -9,20 +9,27 @@ const of = (url: string, environment = {}) => serverOptions({ ...base, url, envi
 
 test('parts of the URL win over its parameters and the environment', () => {
   expect(of('postgresql://us%40er:p%2Fw@db.example:6543/logs?sslmode=require')).toMatchObject({
-    ...{
-      servers: [{ host: 'db.example', port: 6543 }],
-      database: 'logs',
-      username: 'us@er',
-      password: 'p/w',
-    },
-    ...{ ssl: 'require', schema: 'sightglass', prepare: true, settings: '', deadlineMs: 10_000 },
+    servers: [{ host: 'db.example', port: 6543 }],
+    database: 'logs',
+    username: 'us@er',
+    password: 'p/w',
+    ssl: 'require',
+    schema: 'sightglass',
+    prepare: true,
+    settings: '',
+    deadlineMs: 10_000,
   })
   const environment = { PGHOST: 'other', PGPORT: '1', PGUSER: 'me', PGPASSWORD: 'w', PGSSLMODE: 'disable' }
   expect(of('postgres:///logs', environment)).toMatchObject({
-    ...{ servers: [{ host: 'other', port: 1 }], database: 'logs', username: 'me', password: 'w', ssl: false },
+    servers: [{ host: 'other', port: 1 }],
+    database: 'logs',
+    username: 'me',
+    password: 'w',
+    ssl: false,
   })
   expect(of('postgres:///logs?host=/run/postgresql&user=a', environment)).toMatchObject({
-    ...{ servers: [{ host: '/run/postgresql', port: 1 }], username: 'a' },
+    servers: [{ host: '/run/postgresql', port: 1 }],
+    username: 'a',
   })
 })
 
@@ -63,8 +70,11 @@ test('a node wants a primary, and a command only where its URL does', () => {
 
 test('a session names its node, its schema and its time limits', () => {
   expect(of('postgres://h/d').connection).toMatchObject({
-    ...{ application_name: 'sightglass/n1', search_path: 'sightglass' },
-    ...{ statement_timeout: 10_000, idle_in_transaction_session_timeout: 5_000, lock_timeout: 10_000 },
+    application_name: 'sightglass/n1',
+    search_path: 'sightglass',
+    statement_timeout: 10_000,
+    idle_in_transaction_session_timeout: 5_000,
+    lock_timeout: 10_000,
   })
   expect(of('postgres://h/d?search_path=logs,public').connection['search_path']).toBe('logs,public')
 })
@@ -78,7 +88,9 @@ test('through a pooler each transaction sets them, and the session nothing', () 
 test('only the verifying modes check a certificate', () => {
   const modes = ['allow', 'prefer', 'require', 'verify-ca', 'verify-full']
   expect(modes.map((mode) => of(`postgres://h/d?sslmode=${mode}`).ssl)).toEqual([
-    ...['allow', 'prefer', 'require'],
+    'allow',
+    'prefer',
+    'require',
     { rejectUnauthorized: true, checksHost: false },
     { rejectUnauthorized: true, checksHost: true },
   ])

@@ -87,7 +87,8 @@ function transactions(server: ServerOptions) {
 
   /** A failed or lost transaction ends without the server. COMMIT then fails, so that nobody acknowledges it. */
   function end(keyword: 'COMMIT' | 'ROLLBACK'): Answer {
-    const [wasLost, within] = [isLost, begun]
+    const wasLost = isLost
+    const within = begun
     isLost = false
     begun = null
     if (wasLost && keyword === 'COMMIT') throw new StoreError('unavailable', lostMessage)

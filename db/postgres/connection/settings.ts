@@ -10,8 +10,18 @@ type Settings = { [name: string]: string | number }
 
 /** On in every session: a role that turned one off would make reads slow. */
 const planner = [
-  ...['bitmapscan', 'hashagg', 'hashjoin', 'indexonlyscan', 'indexscan', 'material', 'memoize', 'mergejoin'],
-  ...['nestloop', 'seqscan', 'sort', 'tidscan'],
+  'bitmapscan',
+  'hashagg',
+  'hashjoin',
+  'indexonlyscan',
+  'indexscan',
+  'material',
+  'memoize',
+  'mergejoin',
+  'nestloop',
+  'seqscan',
+  'sort',
+  'tidscan',
 ]
 
 /** All of them exist since PostgreSQL 15, and every account may set them. */

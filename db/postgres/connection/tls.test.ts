@@ -53,7 +53,9 @@ function connect(parameters: string, host = 'localhost', password = 'p%40ss%2Fwo
 
 test('an encrypted connection needs no certificate that is known, unless it is verified', () => {
   expect(['prefer', 'require', 'allow'].map((mode) => connect(`sslmode=${mode}`))).toEqual([
-    ...['encrypted', 'encrypted', 'encrypted'],
+    'encrypted',
+    'encrypted',
+    'encrypted',
   ])
   expect(connect('sslmode=disable')).toBe('unavailable')
   expect(connect('sslmode=verify-full')).toBe('unavailable')
@@ -77,8 +79,13 @@ test('verify-ca, and require with a root certificate, check the authority but no
 test('the variables of libpq say what the URL does not', async () => {
   const { port } = new URL(cluster.url)
   const env = {
-    ...{ PGHOST: 'localhost', PGPORT: port, PGUSER: 'node', PGPASSWORD: 'p@ss/word', PGDATABASE: 'postgres' },
-    ...{ PGSSLMODE: 'verify-full', PGSSLROOTCERT: folder.join('root.crt') },
+    PGHOST: 'localhost',
+    PGPORT: port,
+    PGUSER: 'node',
+    PGPASSWORD: 'p@ss/word',
+    PGDATABASE: 'postgres',
+    PGSSLMODE: 'verify-full',
+    PGSSLROOTCERT: folder.join('root.crt'),
   }
   const connects = async (more: Record<string, string>) => {
     const code = `import { openConnection } from '${import.meta.dir}/connection.ts'

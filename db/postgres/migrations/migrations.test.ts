@@ -98,7 +98,8 @@ test('a role that cannot create schemas uses one that was created for it', async
   db.run(`CREATE ROLE ${role} LOGIN; CREATE SCHEMA sightglass AUTHORIZATION ${role}`)
   const guest = openConnection({
     url: url.replace('postgres@', `${role}@`),
-    ...{ node: 'test', statementTimeoutMs: 60_000 },
+    node: 'test',
+    statementTimeoutMs: 60_000,
   })
   expect(migrate(guest, schema, migrations, 1).length).toBe(migrations.length)
   guest.close()

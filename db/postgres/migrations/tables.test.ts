@@ -119,7 +119,9 @@ function sqliteIndexes(db: Database, table: string): Index[] {
     )
     .all(table)
     .map(({ name, unique, origin, sql }) => ({
-      ...{ table, name: origin === 'u' ? '' : name, isUnique: unique === 1 },
+      table,
+      name: origin === 'u' ? '' : name,
+      isUnique: unique === 1,
       columns: db
         .query<{ name: string }, [string]>('SELECT name FROM pragma_index_info(?) ORDER BY seqno')
         .all(name)
@@ -202,8 +204,10 @@ function postgresIndexes(db: Database, ours: string): Index[] {
     .all()
     .filter(({ table, columns }) => !onlyPostgresColumns.includes(`${table}.${columns}`))
     .map(({ isOwn, isUnique, name, condition, ...index }) => ({
-      ...{ ...index, name: isOwn === 1 ? name : '' },
-      ...{ isUnique: isUnique === 1, condition: plain(condition) },
+      ...index,
+      name: isOwn === 1 ? name : '',
+      isUnique: isUnique === 1,
+      condition: plain(condition),
     }))
 }
 

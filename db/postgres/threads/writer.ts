@@ -78,7 +78,12 @@ function open({ now, mayMigrate, ...options }: WriterOpening): Opened {
     const fencing = fenced(connection)
     const events = postgresEventWriter(fencing)
     const contextOn = (db: Database): WriteContext => ({
-      ...{ db, orm: ormOn(db), events, isOnlyWriter: false, tight: false, schema: writerSchema },
+      db,
+      orm: ormOn(db),
+      events,
+      isOnlyWriter: false,
+      tight: false,
+      schema: writerSchema,
       release: () => ({ bytes: 0, done: true }), // the server's autovacuum does
     })
     const locking = contextOn(lockingRecords(fencing))

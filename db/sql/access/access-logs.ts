@@ -62,8 +62,26 @@ function writeSource(db: Database, row: SourceRow): void {
        bytes = excluded.bytes, newest_ms = excluded.newest_ms, updated_ms = excluded.updated_ms,
        is_drain = excluded.is_drain, expires_ms = excluded.expires_ms, checksum = excluded.checksum`,
   ).run(
-    ...[orgId, siteId, source, path, format, position, tail, lines, stored, deduped, people],
-    ...[assets, bots, notes, bad, bytes, newestMs, updatedMs, isDrain ? 1 : 0, expiresMs],
+    orgId,
+    siteId,
+    source,
+    path,
+    format,
+    position,
+    tail,
+    lines,
+    stored,
+    deduped,
+    people,
+    assets,
+    bots,
+    notes,
+    bad,
+    bytes,
+    newestMs,
+    updatedMs,
+    isDrain ? 1 : 0,
+    expiresMs,
     sourceChecksum(row),
   )
 }
@@ -109,7 +127,10 @@ export function expireAccess(
     const checksum = hourChecksum({ hour: sumsHour, requests, bytes })
     addHour(db, [orgId, sumsHour, siteId, kind, requests, bytes, checksum])
     db.query('DELETE FROM access_hour WHERE org_id = ? AND hour = ? AND site_id = ? AND kind = ?').run(
-      ...[orgId, hour, siteId, kind],
+      orgId,
+      hour,
+      siteId,
+      kind,
     )
   }
   const done = sources.length < sourcesPerStep && hours.length < hoursPerStep
@@ -130,7 +151,9 @@ function foldSource(db: Database, row: SourceRow): void {
   }
   writeSource(db, sums)
   db.query('DELETE FROM access_source WHERE org_id = ? AND site_id = ? AND source = ?').run(
-    ...[orgId, siteId, row.source],
+    orgId,
+    siteId,
+    row.source,
   )
 }
 

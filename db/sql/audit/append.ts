@@ -28,8 +28,16 @@ export function appendAudit(db: Database, entry: AuditEntry): void {
       (${auditColumns})
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   ).run(
-    ...[row.id, row.orgId, row.actor, row.action, row.target, row.metadata],
-    ...[row.occurredAt, row.position, row.prevHash, hash],
+    row.id,
+    row.orgId,
+    row.actor,
+    row.action,
+    row.target,
+    row.metadata,
+    row.occurredAt,
+    row.position,
+    row.prevHash,
+    hash,
   )
   db.query(
     `INSERT INTO audit_head (org_id, count, hash) VALUES (?1, ?2, ?3)

@@ -121,7 +121,8 @@ function readBlocks(db: Database, zones: readonly Zone[]): Block[] {
   for (let at = 0; at < zones.length;) {
     let end = at
     while (end + 1 < zones.length && zones[end + 1]!.place === zones[end]!.place + zones[end]!.events) end++
-    const [first, last] = [zones[at]!.place, zones[end]!.place]
+    const first = zones[at]!.place
+    const last = zones[end]!.place
     const bodies = new Map(bodiesBetween(db, first, last).map((body) => [body.place, body]))
     for (const block of read.all(first, last)) {
       const body = bodies.get(block.place)

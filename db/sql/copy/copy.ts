@@ -39,8 +39,14 @@ export function beginCopy(source: CopySource, target: CopyTarget, request: CopyR
   const tables = copiedTables(source, target)
   target.begin({ ...known, ...mark }, seed)
   const report: CopyStep = {
-    ...{ phase: 'copy', pass: 0, rows: 0, rowsTotal: 0, bytes: 0, behind: 0 },
-    ...{ usedBy: null, verdict: null },
+    phase: 'copy',
+    pass: 0,
+    rows: 0,
+    rowsTotal: 0,
+    bytes: 0,
+    behind: 0,
+    usedBy: null,
+    verdict: null,
   }
   return { source, target, tables, request, isResumed: known !== null, report }
 }

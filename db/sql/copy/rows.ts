@@ -90,7 +90,8 @@ function textOf(values: readonly SqlValue[]): string {
 /** As both engines order keys: numbers, and texts by their UTF-8 bytes. */
 function compareKeys(a: Row, b: Row, keyColumns: number): number {
   for (let index = 0; index < keyColumns; index++) {
-    const [one, other] = [a.values[index], b.values[index]]
+    const one = a.values[index]
+    const other = b.values[index]
     if (one === other) continue
     if (typeof one === 'number' && typeof other === 'number') return one - other
     return Buffer.compare(Buffer.from(String(one)), Buffer.from(String(other)))
@@ -159,7 +160,8 @@ function isConflict(target: CopyTarget, error: unknown): boolean {
 
 function* mergeInto({ source, target, table, meter }: TableCopy, onlyDelete: boolean): Sliced<void> {
   const admit = target.refusesNul ? withoutNul(table) : asItIs
-  const [from, to] = [openCursor(source.db, table, admit), openCursor(target.db, table, asItIs)]
+  const from = openCursor(source.db, table, admit)
+  const to = openCursor(target.db, table, asItIs)
   let writes: SqlValue[][] = []
   let deletes: SqlValue[][] = []
   let bytes = 0

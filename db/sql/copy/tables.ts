@@ -29,7 +29,8 @@ const derivedColumns = ['event_org.last_received_ms', 'event_org.term_drops', 'e
 const first = ['audit_trim']
 
 export function copiedTables(source: CopySource, target: CopyTarget): CopiedTable[] {
-  const [from, to] = [schemaOf(source), schemaOf(target)]
+  const from = schemaOf(source)
+  const to = schemaOf(target)
   const names = [...from.keys()].filter((name) => !notRows.includes(name))
   requireSame(names, from, to)
   return names
@@ -67,7 +68,8 @@ function requireSame(names: string[], from: Map<string, Schema>, to: Map<string,
     [...tables]
       .filter(([name]) => !notRows.includes(name))
       .flatMap(([name, { columns }]) => columns.map((column) => `${name}.${column}`))
-  const [source, target] = [list(from), list(to)]
+  const source = list(from)
+  const target = list(to)
   const odd = [
     ...source.filter((one) => !target.includes(one)),
     ...target.filter((one) => !source.includes(one)),

@@ -66,8 +66,10 @@ function mergedVisit(known: OverviewVisit, given: OverviewVisit): OverviewVisit 
   if (given.sinceMs > known.sinceMs) return { ...given, atMs }
   const union = (a: string[], b: string[]) => [...new Set([...a, ...b])].slice(-namesMax)
   return {
-    ...{ sinceMs: known.sinceMs, atMs },
-    ...{ hidden: union(known.hidden, given.hidden), shown: union(known.shown, given.shown) },
+    sinceMs: known.sinceMs,
+    atMs,
+    hidden: union(known.hidden, given.hidden),
+    shown: union(known.shown, given.shown),
   }
 }
 

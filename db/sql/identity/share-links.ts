@@ -43,8 +43,14 @@ function create({ db }: WriteContext, command: Command<'create'>): void {
     `INSERT INTO share_link (id, org_id, token_hash, name, content, created_by, created_at_ms, expires_at_ms)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
   ).run(
-    ...([link.id, link.orgId, link.tokenHash, link.name, link.content, link.createdBy] as const),
-    ...([link.createdAtMs, link.expiresAtMs] as const),
+    link.id,
+    link.orgId,
+    link.tokenHash,
+    link.name,
+    link.content,
+    link.createdBy,
+    link.createdAtMs,
+    link.expiresAtMs,
   )
   appendAudit(db, audit)
 }

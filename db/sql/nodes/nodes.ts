@@ -80,7 +80,8 @@ function readReport(text: string | null): NodeReport | null {
 
 function readBacklog({ db }: ReadContext, { now }: Parameters<NodeStore['backlog']>[0]): Backlog {
   const atMs = db.dialect.storeMs(db, now)
-  let [unfolded, undispatched] = [0, 0]
+  let unfolded = 0
+  let undispatched = 0
   const endpoints = db
     .query<{ orgId: string; position: number }, []>(
       `SELECT org_id AS orgId, MIN(position) AS position FROM webhook_endpoint WHERE status = 'active' GROUP BY org_id`,

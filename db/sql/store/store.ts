@@ -61,11 +61,14 @@ export async function storeOver(threads: Threads, options: StoreOptions = {}): P
   }
 
   return {
-    ...{ call, ...nouns },
+    call,
+    ...nouns,
     keys: { ...keys, findByHash: fresh(keys.findByHash) },
     sites: { ...sites, restricted: fresh(sites.restricted) },
     events: {
-      ...{ ...events, append: oneWhileOpen(queue.append), pressure: queue.pressure },
+      ...events,
+      append: oneWhileOpen(queue.append),
+      pressure: queue.pressure,
       watch(listener) {
         listeners.add(listener)
         return () => void listeners.delete(listener)
@@ -130,20 +133,31 @@ async function nounsOf(threads: Threads, call: CallVerb) {
   const keys = cachedKeys(noun('keys'), allKeys)
   const orgs = noun('orgs')
   return {
-    ...{ accounts: noun('accounts'), invitations: noun('invitations'), views: noun('views') },
-    ...{ secondFactors: noun('secondFactors'), signIns: noun('signIns'), audit: noun('audit') },
+    accounts: noun('accounts'),
+    invitations: noun('invitations'),
+    views: noun('views'),
+    secondFactors: noun('secondFactors'),
+    signIns: noun('signIns'),
+    audit: noun('audit'),
     throttle: noun('throttle'),
-    ...{ registry: noun('registry'), rejected: noun('rejected'), sessions: noun('sessions') },
-    ...{ ingestCounts: noun('ingestCounts'), webhooks: noun('webhooks'), retention: noun('retention') },
-    ...{ erasures: noun('erasures'), accessLogs: noun('accessLogs'), robots: noun('robots') },
+    registry: noun('registry'),
+    rejected: noun('rejected'),
+    sessions: noun('sessions'),
+    ingestCounts: noun('ingestCounts'),
+    webhooks: noun('webhooks'),
+    retention: noun('retention'),
+    erasures: noun('erasures'),
+    accessLogs: noun('accessLogs'),
+    robots: noun('robots'),
     shareLinks: noun('shareLinks'),
-    ...{ nodes: noun('nodes'), jobs: noun('jobs'), keyCheck: noun('keyCheck') },
-    ...{ evidence: noun('evidence'), signatures: noun('signatures') },
-    ...{
-      keys,
-      sites: cachedSites(noun('sites'), restricted, () => call('sites.restricted')),
-      events: eventVerbs(noun('events')),
-    },
+    nodes: noun('nodes'),
+    jobs: noun('jobs'),
+    keyCheck: noun('keyCheck'),
+    evidence: noun('evidence'),
+    signatures: noun('signatures'),
+    keys,
+    sites: cachedSites(noun('sites'), restricted, () => call('sites.restricted')),
+    events: eventVerbs(noun('events')),
     orgs: {
       ...orgs,
       async remove(command: Parameters<typeof orgs.remove>[0]) {

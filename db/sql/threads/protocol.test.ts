@@ -56,7 +56,11 @@ const event = fc.tuple(fields, order).map(([one, named]): EventRecord => {
   }
 })
 const scope = fc.record({
-  ...{ scope: text, mapped: fc.integer(), modelCalls: fc.nat(), leftOut: fc.nat(), refused: fc.nat() },
+  scope: text,
+  mapped: fc.integer(),
+  modelCalls: fc.nat(),
+  leftOut: fc.nat(),
+  refused: fc.nat(),
 })
 const count = fc.record(
   {
@@ -70,12 +74,20 @@ const count = fc.record(
 )
 const access: fc.Arbitrary<AccessLines> = fc.record(
   {
-    ...{ siteId: text, source: text, path: text, format: text, from: fc.nat(), to: fc.nat(), tail: text },
+    siteId: text,
+    source: text,
+    path: text,
+    format: text,
+    from: fc.nat(),
+    to: fc.nat(),
+    tail: text,
     requests: fc.array(fc.option(fc.nat())),
     counts: fc.array(
       fc.record({
         kind: fc.constantFrom('person', 'asset', 'bot'),
-        ...{ hourMs: fc.nat(), requests: fc.nat(), bytes: fc.nat() },
+        hourMs: fc.nat(),
+        requests: fc.nat(),
+        bytes: fc.nat(),
       }),
     ),
     sums: fc.record({ lines: fc.nat(), people: fc.nat(), excluded: fc.nat(), bad: fc.nat() }),
@@ -181,7 +193,8 @@ const outcome: fc.Arbitrary<AppendOutcome> = fc.oneof(
     rejected: fc.constant<RailedEvent[]>([]),
   }),
   fc.record({
-    ...{ accepted: fc.nat(), deduped: fc.nat() },
+    accepted: fc.nat(),
+    deduped: fc.nat(),
     rejected: fc.array(
       fc.record({ index: fc.nat(), member: fc.constant('siteId' as const), id: text, json: text }),
     ),

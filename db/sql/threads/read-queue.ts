@@ -31,7 +31,11 @@ const longVerbs = new Set([
   'audit.list',
 ])
 const backgroundVerbs = new Set([
-  ...['events.recount', 'events.verify', 'audit.verify', 'retention.eventBytes', 'retention.cutoff'],
+  'events.recount',
+  'events.verify',
+  'audit.verify',
+  'retention.eventBytes',
+  'retention.cutoff',
 ])
 
 /** A larger page belongs to an export, which reads all events. */

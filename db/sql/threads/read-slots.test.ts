@@ -36,8 +36,12 @@ test('a read begins when it arrives, whatever long reads of others are running',
   expect(log.at(-1)).toBe('page done on 0') // long reads leave it free
   for (let n = 0; n < 6; n++) turn()
   expect(log.slice(4)).toEqual([
-    ...['long 1 2', 'long 2 2', 'long 3 2'],
-    ...['long 1 done on 1', 'long 2 done on 2', 'long 3 done on 3'],
+    'long 1 2',
+    'long 2 2',
+    'long 3 2',
+    'long 1 done on 1',
+    'long 2 done on 2',
+    'long 3 done on 3',
   ])
   expect(await Promise.all(long)).toEqual(['long 1', 'long 2', 'long 3'])
 })

@@ -144,7 +144,9 @@ function checkup({ folder, now }: { folder: string; now: number }): Checkup {
       bytes,
       logBytes: statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0,
       problems: bytes > quickCheckBytesMax ? null : quickCheck(db),
-      ...{ findings: [], nodes: [], storeMs: now },
+      findings: [],
+      nodes: [],
+      storeMs: now,
       ...readUse(db, now),
     }
   } finally {

@@ -33,9 +33,13 @@ const dialect: Dialect = {
 
 /** A row that does not fit on a page leaves a part there, and the rest fills pages of its own. */
 function roomOf(bytes: number): number {
-  const [rowHead, cellHead, overflowHead, pageHead] = [16, 15, 4, 8]
+  const rowHead = 16
+  const cellHead = 15
+  const overflowHead = 4
+  const pageHead = 8
   const payload = bytes + rowHead
-  const [whole, most] = [pageBytes - overflowHead, pageBytes - 35]
+  const whole = pageBytes - overflowHead
+  const most = pageBytes - 35
   const least = Math.floor(((pageBytes - 12) * 32) / 255) - 23
   if (payload <= most) return pageBytes / Math.floor((pageBytes - pageHead) / (payload + cellHead))
   const rest = least + ((payload - least) % whole)

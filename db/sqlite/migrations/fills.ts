@@ -108,7 +108,8 @@ function fillBlock(fill: Fill, { place }: Zone): void {
 }
 
 function rowsAhead({ columns, events }: BlockContent): number[] {
-  const [at, received] = [columns[extra.at]!, columns[extra.received]!]
+  const at = columns[extra.at]!
+  const received = columns[extra.received]!
   const rows = Array.from({ length: events }, (_, row) => row)
   return rows.filter((row) => eventTimeMs(at[row]!, received[row]!) !== at[row])
 }
@@ -133,7 +134,8 @@ function readAgents({ terms, hashSeed }: Fill, content: BlockContent): AgentRow[
       if (isHash(code)) content.spilled.push([row, index, value])
       return code
     }
-    const [name, purpose] = [codeOf(member.name, agent.name), codeOf(member.purpose, agent.purpose)]
+    const name = codeOf(member.name, agent.name)
+    const purpose = codeOf(member.purpose, agent.purpose)
     if (name + purpose === 0) continue
     const vendor = content.columns[member.vendor]![row]!
     found.push({ row, name, purpose, agent: terms.code(agentField, agentText(vendor, name, purpose)) })

@@ -32,7 +32,10 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
   const { folder, now, mayMigrate, acceptLoss } = opening
   const opened: WriterOpening = { folder, now, mayMigrate, acceptLoss }
   const readerOpening: ReaderOpening = {
-    ...{ folder, user: 'store', deadlineMs: opening.readDeadlineMs, givesWay: false },
+    folder,
+    user: 'store',
+    deadlineMs: opening.readDeadlineMs,
+    givesWay: false,
   }
   const openLast = () => openReader({ ...readerOpening, givesWay: true })
   try {

@@ -19,8 +19,15 @@ import { hourMs } from '../../../db/contract/units.ts'
 
 /** Parameters of both routes. */
 export const exploreParameters = {
-  ...{ measure: 'one', by: 'one', rows: 'one', filter: 'many', siteId: 'many', q: 'one' },
-  ...{ since: 'one', until: 'one', zone: 'one' },
+  measure: 'one',
+  by: 'one',
+  rows: 'one',
+  filter: 'many',
+  siteId: 'many',
+  q: 'one',
+  since: 'one',
+  until: 'one',
+  zone: 'one',
 } as const satisfies Record<string, ParameterKind>
 
 /** Parameters of the dashboard's page. */
@@ -46,11 +53,9 @@ export function readAsked(query: Query): Asked {
   const by = query.one('by') ?? ''
   const siteIds = query.many('siteId')?.filter((siteId) => siteId !== '') ?? []
   const asked: Asked = {
-    ...{
-      measure: measure as ExploreMeasure,
-      by: by === '' ? null : readField('by', by),
-      rowsMax: readRows(query),
-    },
+    measure: measure as ExploreMeasure,
+    by: by === '' ? null : readField('by', by),
+    rowsMax: readRows(query),
     filter: siteIds.length === 0 ? {} : { siteIds },
   }
   const given = [...new Set(query.many('filter') ?? [])]
@@ -101,7 +106,8 @@ function readPath(parameter: string, path: string): string {
 function addFilter(asked: Asked, text: string): void {
   const colon = text.indexOf(':')
   if (colon < 0) throw invalidQuery('filter', `filter must be NAME:VALUE with one of ${fieldList}`)
-  const [name, value] = [text.slice(0, colon), text.slice(colon + 1)]
+  const name = text.slice(0, colon)
+  const value = text.slice(colon + 1)
   const field = readField('filter', name)
   if (typeof field === 'object') {
     addTo((asked.metadata ??= []), (one) => one.path === field.metadata, value, { path: field.metadata })
@@ -138,7 +144,8 @@ const aheadMs = 5 * 60_000
  */
 export function readEdges(query: Query, nowMs: number): { edges: number[]; zone: string } {
   const zone = readZone(query)
-  const [since, until] = [query.one('since'), query.one('until')]
+  const since = query.one('since')
+  const until = query.one('until')
   const endMs = downHour(nowMs + aheadMs) + hourMs
   const sinceMs =
     since === undefined ? downHour(nowMs - limits.metricsDefaultMs) : parseQueryTime('since', since)
@@ -160,7 +167,10 @@ export function readEdges(query: Query, nowMs: number): { edges: number[]; zone:
 }
 
 const stepNames = {
-  ...{ hour: 'hour', day: 'day', week: 'week', month: 'month' },
+  hour: 'hour',
+  day: 'day',
+  week: 'week',
+  month: 'month',
 } as const satisfies { [name: string]: Step }
 
 export const exploreStepNames = Object.keys(stepNames)
@@ -198,7 +208,8 @@ function exactPeriod(query: Query, period: Period): Period {
     return text === undefined ? undefined : parseQueryTime(name, text)
   }
   const { zone, step } = period
-  const [since, until] = [given('since'), given('until')]
+  const since = given('since')
+  const until = given('until')
   // Rounded down, the first step may begin up to an hour before its day.
   const edges = exactEdgesOf(since ?? period.sinceMs + hourMs - 1, until ?? period.untilMs, step, zone)
   const untilMs = until === undefined ? period.untilMs : edges.at(-1)!

@@ -81,8 +81,16 @@ async function explore(
   const { measure, by, edges } = asked
   const { rows, missing, other, all, isCut, expired } = found
   return {
-    ...{ measure, by: by !== null && typeof by === 'object' ? `metadata.${by.metadata}` : by, zone },
-    ...{ edges: edges.map(isoTime), rows, missing, other, all, truncated: isCut, expired },
+    measure,
+    by: by !== null && typeof by === 'object' ? `metadata.${by.metadata}` : by,
+    zone,
+    edges: edges.map(isoTime),
+    rows,
+    missing,
+    other,
+    all,
+    truncated: isCut,
+    expired,
     ...(period && { period: { ...period, expired } }),
   }
 }
@@ -147,7 +155,9 @@ function stream(
 function csv({ edges, rows, missing, other, all }: ExploreAnswer): Response {
   const starts = edges.length > 2 ? edges.slice(0, -1) : []
   const row = (kind: string, value: string | null, { total, steps }: ExploredNumbers): CsvCell[] => [
-    ...[kind, value, total],
+    kind,
+    value,
+    total,
     ...(starts.length === 0 ? [] : steps),
   ]
   const lines = [

@@ -94,12 +94,17 @@ async function missed(
     if (opened?.[0] !== orgId) throw invalidQuery(name, 'Invalid stream position.')
     return opened[1]
   }
-  const [afterSeq, toSeq] = [seqOf('after'), seqOf('to')]
+  const afterSeq = seqOf('after')
+  const toSeq = seqOf('to')
   const none = { events: [], lastSeq: afterSeq }
   const tail =
     afterSeq < toSeq
       ? await store.events.tail({
-          ...{ orgId, filter, afterSeq, limit: missedMax, bytesMax: limits.pageBytesMax },
+          orgId,
+          filter,
+          afterSeq,
+          limit: missedMax,
+          bytesMax: limits.pageBytesMax,
           provenance: true,
         })
       : none
@@ -159,7 +164,11 @@ export async function* liveEvents(options: LiveOptions): AsyncGenerator<LiveItem
     while (!signal.aborted && performance.now() < endAt) {
       wakeUp.reset()
       const page = await events.tail({
-        ...{ orgId, filter, afterSeq: lastSeq, limit: pageMax, bytesMax },
+        orgId,
+        filter,
+        afterSeq: lastSeq,
+        limit: pageMax,
+        bytesMax,
         provenance: true,
       })
       if (signal.aborted) return

@@ -141,7 +141,8 @@ export function differences(before: unknown, after: unknown): Difference[] {
 
 function compare(before: unknown, after: unknown, path: string, found: Difference[]): void {
   if (found.length >= limits.differencesMax || canonicalText(before) === canonicalText(after)) return
-  const [old, now] = [fieldsOf(before), fieldsOf(after)]
+  const old = fieldsOf(before)
+  const now = fieldsOf(after)
   if (old === null || now === null || Array.isArray(before) !== Array.isArray(after)) {
     found.push({ path, change: 'changed', ...shown('before', before), ...shown('after', after) })
     return

@@ -10,8 +10,13 @@ const exported = (json: string): ExportedEvent => ({
   json,
   receivedAtMs: Date.UTC(2026, 5, 23, 12),
   provenance: {
-    ...{ door: 'events', key: 'key_1', verdict: 'verified', judgedBy: 'sender', observedBy: null },
-    ...{ evidence: null, network: '=cmd,"x"' },
+    door: 'events',
+    key: 'key_1',
+    verdict: 'verified',
+    judgedBy: 'sender',
+    observedBy: null,
+    evidence: null,
+    network: '=cmd,"x"',
   },
 })
 

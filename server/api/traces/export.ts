@@ -285,7 +285,8 @@ export function eventRows(events: readonly ExportedEvent[], guard: boolean): Uin
 }
 
 function writeDoubled(json: string, from: number): number {
-  const [source, target] = [text, rows]
+  const source = text
+  const target = rows
   const bytes = source.write(json)
   let end = from
   for (let at = 0; at < bytes; at++) {

@@ -151,7 +151,13 @@ export async function readPage(
   const { filter, before, ceilingSeq } = walk
   const bytesMax = limits.pageBytesMax
   const page = await services.events.page({
-    ...{ orgId, filter, limit, bytesMax, before, ceilingSeq, provenance },
+    orgId,
+    filter,
+    limit,
+    bytesMax,
+    before,
+    ceilingSeq,
+    provenance,
   })
   const next = page.next
   const nextCursor =

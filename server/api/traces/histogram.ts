@@ -141,7 +141,10 @@ async function fromColumns(
 ): Promise<Histogram> {
   const { edges } = span
   const { rows, exactSinceMs } = await events.histogram({
-    ...{ orgId, filter, edges, budgetMs: limits.histogramMsMax },
+    orgId,
+    filter,
+    edges,
+    budgetMs: limits.histogramMsMax,
   })
   const count = counter(span)
   for (const row of rows) count.add(row.outcome, row.startMs, row.count)

@@ -229,7 +229,12 @@ async function create(context: WorkContext, params: Params): Promise<Json> {
   })
   const shown = link?.shown ?? { link: null, linkExpiresAt: null }
   return {
-    ...{ id: made.id, email: address, role: given, orgId: org.id, operator, createdAt: isoTime(now) },
+    id: made.id,
+    email: address,
+    role: given,
+    orgId: org.id,
+    operator,
+    createdAt: isoTime(now),
     ...shown,
   }
 }

@@ -79,7 +79,8 @@ function endOf(location: string): CopyEnd {
 const folderOf = (location: string): string | null => (/^\w+:\/\//.test(location) ? null : location)
 
 async function runCopy({ values }: Invocation<typeof options>): Promise<number> {
-  const [from, to] = [endOf(values.from), endOf(values.to)]
+  const from = endOf(values.from)
+  const to = endOf(values.to)
   if (from.location === to.location) throw new UsageError('--from and --to are the same')
   const stop = new AbortController()
   endAfterSignals(stop)

@@ -136,7 +136,12 @@ function statusText(view: EvidenceView): string {
 
 function listTable(lists: ListView[]): string {
   const rows = lists.map((one) => [
-    ...[one.list, one.operator, one.kind, number(one.count), one.published ?? '', one.seen],
+    one.list,
+    one.operator,
+    one.kind,
+    number(one.count),
+    one.published ?? '',
+    one.seen,
     one.old ? 'old' : '',
   ])
   return columns(['LIST', 'OPERATOR', 'HAS', 'COUNT', 'PUBLISHED', 'SEEN', ''], rows)

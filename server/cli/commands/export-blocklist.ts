@@ -129,7 +129,12 @@ async function readTraffic(
   nowMs: number,
 ): Promise<(agent: KnownAgent) => AgentTraffic> {
   const { rows } = await events.breakdown({
-    ...{ orgId, sinceMs, untilMs: null, by: 'name', types: ['agent.requested'], stepMs: null },
+    orgId,
+    sinceMs,
+    untilMs: null,
+    by: 'name',
+    types: ['agent.requested'],
+    stepMs: null,
   })
   const byName = new Map<string, AgentTraffic>()
   for (const { value, count, firstMs, lastMs } of rows) {
@@ -152,7 +157,9 @@ function commandText(
     values.length === 0 ? [] : [`--${name} ${quoted(values.join(','))}`]
   return [
     `sightglass export blocklist --format ${format}`,
-    ...[...list('purpose', fetched), ...list('agent', agents), ...list('vendor', vendors)],
+    ...list('purpose', fetched),
+    ...list('agent', agents),
+    ...list('vendor', vendors),
     ...(unverified ? ['--unverified'] : []),
   ].join(' ')
 }

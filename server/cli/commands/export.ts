@@ -235,7 +235,10 @@ async function* traceLines(
   if (query.format === 'csv') yield { text: csvRow(csvColumns, false), count: 0 }
   const read = (before: Json) =>
     data.call('export traces page', {
-      ...{ orgId, filter: query.filter, ceilingSeq, before },
+      orgId,
+      filter: query.filter,
+      ceilingSeq,
+      before,
       withRecords: withRecords || query.format === 'csv',
     }) as unknown as Promise<RecordsPage>
   let count = 0

@@ -185,8 +185,12 @@ async function appendLines({ store, clock }: WorkContext, params: Params): Promi
   if (judged !== null)
     for (const [index, record] of records.entries()) Object.assign(record, judged[positions[index]!])
   const batch = {
-    ...{ orgId, keyId: importKeyId, door: 'access-log' as const, receivedAtMs: clock.now() },
-    ...{ events: records, access },
+    orgId,
+    keyId: importKeyId,
+    door: 'access-log' as const,
+    receivedAtMs: clock.now(),
+    events: records,
+    access,
   }
   const result = await store.events.append(batch)
   for (const { index, member } of result.rejected) {
@@ -312,8 +316,11 @@ function agentTable(agents: AgentCount[]): string {
   const found = agents
     .slice(0, agentsShown)
     .map(({ name, vendor, requests, verified, contradicted }) => [
-      ...[name, vendor, number(requests)],
-      ...[number(verified), number(contradicted)],
+      name,
+      vendor,
+      number(requests),
+      number(verified),
+      number(contradicted),
     ])
   const more = agents.length > agentsShown ? `\n${number(agents.length - agentsShown)} more agents` : ''
   return `${columns(heading, found)}${more}`

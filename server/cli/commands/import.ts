@@ -173,7 +173,9 @@ async function beginImport({ store, clock }: WorkContext, params: Params): Promi
 async function appendImport({ store, clock }: WorkContext, params: Params): Promise<Json> {
   const { records, positions, rejected } = acceptEvents(textOf(params, 'body'), 'application/x-ndjson', [])
   const issues: Issue[] = rejected.flatMap((one) => one.issues.slice(0, 1))
-  let [accepted, deduped, beyondLimits] = [0, 0, 0]
+  let accepted = 0
+  let deduped = 0
+  let beyondLimits = 0
   if (records.length > 0) {
     const orgId = textOf(params, 'orgId')
     const receivedAtMs = clock.now()

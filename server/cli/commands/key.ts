@@ -79,7 +79,11 @@ export const key: Noun = {
           'No keys. Create one with "sightglass key create".',
           ['ID', 'KIND', 'LABEL', 'PREFIX', 'CREATED', 'LAST USED', 'STATE'],
           ({ id, kind, label, prefix, createdAt, lastUsedAt, state }) => [
-            ...[cell(id), cell(kind), cell(label), `${cell(prefix)}…`, minute(createdAt)],
+            cell(id),
+            cell(kind),
+            cell(label),
+            `${cell(prefix)}…`,
+            minute(createdAt),
             lastUsedAt === null ? 'never' : minute(lastUsedAt),
             cell(state),
           ],

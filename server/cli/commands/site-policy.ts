@@ -205,8 +205,12 @@ function setText({ siteId, state, version, from, rules, ignored, unmatched }: Se
 function listText({ versions }: { versions: RobotsView[] }): string {
   if (versions.length === 0) return 'No robots.txt. Set one with "sightglass site policy set".'
   const rows = versions.map(({ version, from, until, bytes, setBy, digest }) => [
-    ...[String(version), minute(from), until === null ? 'in force' : minute(until)],
-    ...[number(bytes), setBy, digest.slice(0, 12)],
+    String(version),
+    minute(from),
+    until === null ? 'in force' : minute(until),
+    number(bytes),
+    setBy,
+    digest.slice(0, 12),
   ])
   return columns(['VERSION', 'FROM (UTC)', 'UNTIL', 'BYTES', 'SET BY', 'SHA-256'], rows)
 }
@@ -236,7 +240,10 @@ function testText(result: RobotsTestView): string {
   if (requests === 0)
     return 'No requests by agents in the last 30 days. Import an access log with "sightglass import access".'
   const rows = agents.map(({ name, ...agent }) => [
-    ...[name, number(agent.requests), number(agent.disallowed), number(agent.wasDisallowed)],
+    name,
+    number(agent.requests),
+    number(agent.disallowed),
+    number(agent.wasDisallowed),
     agent.pages.map(({ page, line }) => `${page} (line ${line})`).join(' '),
   ])
   const since = complete ? 'the last 30 days' : `the time since ${minute(isoTime(exactSinceMs))} UTC`

@@ -20,7 +20,9 @@ const options = {
   stop: { ...text('COMMAND', 'how to stop the server, without systemd'), flagOnly: true },
   start: { ...text('COMMAND', 'how to start the server, without systemd'), flagOnly: true },
   wait: {
-    ...{ read: wholeNumber(1, 86_400), value: 'SECONDS', default: '60' },
+    read: wholeNumber(1, 86_400),
+    value: 'SECONDS',
+    default: '60',
     help: 'how long the new release may take until it is ready, besides a migration',
     flagOnly: true,
   },
@@ -74,7 +76,9 @@ async function run(invocation: UpgradeInvocation): Promise<number> {
   const server = await runningServer(dataDir)
   const pid = server !== null && 'state' in server ? server.state.pid : null
   const upgraded = await upgradeTo({
-    ...{ executable, release, dataDir },
+    executable,
+    release,
+    dataDir,
     flags: flagsOf(settings),
     environment: environmentOf(pid, secretsOf(settings)),
     control: controlOf(values, isUnit),

@@ -122,7 +122,11 @@ async function followAll({ paths, dataDir, format, sink, json, hasProxies }: Wat
   const progress = startProgress(sums, json)
   const follow = (path: string): Promise<void> =>
     followLog({
-      ...{ path, format, sink, signal: ending.signal, now: systemClock.now },
+      path,
+      format,
+      sink,
+      signal: ending.signal,
+      now: systemClock.now,
       watched: watchedPath(path, { dataDir, keyFiles: [] }),
       understood: (file, guess) => progress.print(guessText(file, guess, hasProxies)),
       stored: (more) => addSums(sums, more),

@@ -105,7 +105,11 @@ export const webhookEndpoint: Noun = {
           ({ id, status, pausedReason, pending, delivered, deadLetters, position, url }) => [
             cell(id),
             `${cell(status)}${pausedReason === null ? '' : ` (${cell(pausedReason)})`}`,
-            ...[cell(pending), cell(delivered), cell(deadLetters), cell(position), cell(url)],
+            cell(pending),
+            cell(delivered),
+            cell(deadLetters),
+            cell(position),
+            cell(url),
           ],
         ),
     }),

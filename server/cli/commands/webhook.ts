@@ -215,7 +215,8 @@ async function list(services: EndpointServices, { orgId }: Actor, params: Params
 }
 
 async function replay(services: EndpointServices, who: Actor, params: Params): Promise<Json> {
-  const [from, until] = [textOrNull(params, 'from'), textOrNull(params, 'until')]
+  const from = textOrNull(params, 'from')
+  const until = textOrNull(params, 'until')
   if (from === null && flagOf(params, 'dead'))
     return { ok: true, replayed: await replayDead(services, who, null) }
   const id = textOf(params, 'id')

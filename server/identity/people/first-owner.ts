@@ -93,7 +93,9 @@ export async function prepareFirstOwner({ store, config, clock, log }: FirstRun)
   const token = newToken()
   const now = clock.now()
   const link: OneTimeLink = {
-    ...{ hash: sha256Hex(token), purpose: 'setup', accountId: null },
+    hash: sha256Hex(token),
+    purpose: 'setup',
+    accountId: null,
     expiresAtMs: now + limits.setupLinkMs,
   }
   try {

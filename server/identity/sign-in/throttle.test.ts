@@ -109,7 +109,8 @@ test('throttled attempts are counted since the last failure', async () => {
 test('a restart resets nothing, and neither does another node', async () => {
   let nowMs = 5_000_000
   const clock = { now: () => nowMs }
-  const [before, after] = [throttleOf(clock, 'shared'), throttleOf(clock, 'shared')]
+  const before = throttleOf(clock, 'shared')
+  const after = throttleOf(clock, 'shared')
   for (let i = 0; i < 5; i++) {
     nowMs += before.waitMs('a')
     await before.attempt(['a'], wrong)
@@ -137,7 +138,8 @@ test('while a name waits, its attempts are refused without the store', async () 
 
 test('a correct attempt waits while another node checks others that could use up the free tries', async () => {
   const clock = { now: () => 9_000_000 }
-  const [here, there] = [throttleOf(clock, 'pair'), throttleOf(clock, 'pair')]
+  const here = throttleOf(clock, 'pair')
+  const there = throttleOf(clock, 'pair')
   const checks = Promise.withResolvers<boolean>()
   let checked = 0
   const held = Array.from({ length: 3 }, () =>

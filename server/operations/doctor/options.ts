@@ -31,7 +31,13 @@ export function diagnosedOf(config: Options): Diagnosed {
     config
   const { dir, cron, keep, passphrase } = backup
   return {
-    ...{ dataDir, keyFile, diskFloorBytes, listen, publicUrl, trustedProxies, retention },
+    dataDir,
+    keyFile,
+    diskFloorBytes,
+    listen,
+    publicUrl,
+    trustedProxies,
+    retention,
     evidenceMaxAgeDays: config.evidenceMaxAgeDays,
     hasTls: tls !== null,
     // Absolute, because the command may run in another folder than the server.

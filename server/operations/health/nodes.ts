@@ -24,7 +24,9 @@ export function nodeReport(services: ReportServices): Omit<NodeReport, 'aheadMs'
     node?.isNamedTwice() ? 'another process uses the same --node-name' : null,
   ].filter((problem) => problem !== null)
   return {
-    ...{ queuedBytes, queuedMs: Math.round(oldestMs), viewMs: Math.round(behind?.viewMs ?? 0) },
+    queuedBytes,
+    queuedMs: Math.round(oldestMs),
+    viewMs: Math.round(behind?.viewMs ?? 0),
     isEnding: state.isDraining,
     problem: problems.length === 0 ? null : problems.join('; '),
   }
@@ -74,7 +76,9 @@ export async function nodesView({ store, node }: NodesServices): Promise<NodesVi
   const running = nodes.filter(({ state }) => state !== 'missing')
   const oldestDueMs = oldestDueAtMs === null ? null : Math.max(0, now - oldestDueAtMs)
   return {
-    ...{ isShared: true, nodes, backlog: { ...backlog, oldestDueMs } },
+    isShared: true,
+    nodes,
+    backlog: { ...backlog, oldestDueMs },
     versions: [...new Set(running.map(({ version }) => version))].sort(),
   }
 }
@@ -87,9 +91,14 @@ function viewOf({ startedAtMs, seenAtMs, report, ...about }: Node, now: number, 
     ...about,
     state: isMissing ? 'missing' : report?.isEnding ? 'ending' : 'running',
     isThis: about.name === own,
-    ...{ startedAt: isoTime(startedAtMs), seenAt: isoTime(seenAtMs), aheadMs },
+    startedAt: isoTime(startedAtMs),
+    seenAt: isoTime(seenAtMs),
+    aheadMs,
     isClockOff: aheadMs !== null && Math.abs(aheadMs) > skewMaxMs,
-    ...{ queuedBytes, queuedMs, viewMs, problem },
+    queuedBytes,
+    queuedMs,
+    viewMs,
+    problem,
   }
 }
 

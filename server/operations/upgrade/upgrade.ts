@@ -70,8 +70,11 @@ export async function upgrade(options: UpgradeOptions): Promise<Upgraded> {
     )
   const wasRunning = await options.isRunning()
   const answer = {
-    ...{ version, previous, previousExecutable: `${executable}.previous` },
-    ...{ backup: backup?.path ?? null, migrates: schema === 'pending' },
+    version,
+    previous,
+    previousExecutable: `${executable}.previous`,
+    backup: backup?.path ?? null,
+    migrates: schema === 'pending',
   }
   if (control === null || !wasRunning) {
     swap(executable, draft)
@@ -330,7 +333,11 @@ exec "$@"`
 async function start(args: string[], env: Record<string, string>): Promise<Ran> {
   try {
     const child = Bun.spawn(args, {
-      ...{ cwd: '/', env, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' },
+      cwd: '/',
+      env,
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'pipe',
     })
     const [code, stdout, stderr] = await Promise.all([
       child.exited,

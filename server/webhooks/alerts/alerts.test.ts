@@ -7,7 +7,12 @@ import { makeEndpoint } from '../../../tests/store/webhook-make.ts'
 const share = { share: 0.7234, threshold: 0.5, events: 1_200, windowMinutes: 60 }
 
 const counting = {
-  ...{ measure: 'count', name: 'Busy', value: 120, events: 120, windowMinutes: 60, noData: false },
+  measure: 'count',
+  name: 'Busy',
+  value: 120,
+  events: 120,
+  windowMinutes: 60,
+  noData: false,
   condition: { kind: 'above', value: 100 },
 }
 
@@ -39,17 +44,17 @@ test.each<[Incident['data'], string]>([
 })
 
 const incident = (id: string, more: Partial<Incident> = {}): Incident => ({
-  ...{
-    id,
-    orgId: 'org_1',
-    ruleId: 'rul_1',
-    subject: id,
-    state: 'firing',
-    clearSinceMs: null,
-    openedAtMs: Date.UTC(2026, 5, 23, 12),
-    resolvedAtMs: null,
-  },
-  ...{ acknowledgedAtMs: null, acknowledgedBy: null, data: { vendor: id } },
+  id,
+  orgId: 'org_1',
+  ruleId: 'rul_1',
+  subject: id,
+  state: 'firing',
+  clearSinceMs: null,
+  openedAtMs: Date.UTC(2026, 5, 23, 12),
+  resolvedAtMs: null,
+  acknowledgedAtMs: null,
+  acknowledgedBy: null,
+  data: { vendor: id },
   ...more,
 })
 

@@ -43,7 +43,9 @@ function measureSentence(data: Data): string {
 }
 
 const measureNouns: { readonly [measure: string]: string } = {
-  ...{ errors: 'error', sessions: 'session', tokens: 'token' },
+  errors: 'error',
+  sessions: 'session',
+  tokens: 'token',
 }
 
 /** A rule that names one type counts in its unit. A request and its detection are two events. */
@@ -213,7 +215,10 @@ export function alertSamples(
         alertname: rule === undefined ? ruleId : rule.name || rule.kind,
         alertstate: state,
         acknowledged: String(acknowledgedAtMs !== null),
-        ...{ organization: slugs.get(orgId) ?? orgId, rule: ruleId, severity: severityOf(incident), subject },
+        organization: slugs.get(orgId) ?? orgId,
+        rule: ruleId,
+        severity: severityOf(incident),
+        subject,
       }
       return { labels, value: 1 }
     })

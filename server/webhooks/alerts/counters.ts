@@ -118,8 +118,13 @@ export async function orgCounters(events: EventStore, orgId: string, now: number
     const firstMinute = Math.floor((at - windowMs) / minuteMs) * minuteMs
     const minutes = Array.from({ length: (2 * windowMs) / minuteMs }, (_, n) => firstMinute + n * minuteMs)
     const { breakdowns } = await events.filteredCounts({
-      ...{ orgId, arrivals, by: 'received', edges: minutes },
-      ...{ filter: { types: ['tool.executed'] }, breakdowns: [{ by: 'tool' }], budgetMs: countMsMax },
+      orgId,
+      arrivals,
+      by: 'received',
+      edges: minutes,
+      filter: { types: ['tool.executed'] },
+      breakdowns: [{ by: 'tool' }],
+      budgetMs: countMsMax,
     })
     for (const { value, outcome, startMs, count } of breakdowns[0] ?? []) {
       if (value === null || value === '') continue

@@ -14,8 +14,18 @@ export type Body = { [name: string]: unknown }
 
 /** The fields of a definition, as in requests, responses and setup files. */
 export const definitionFields = [
-  ...['filter', 'measure', 'of', 'condition', 'windowMinutes', 'forMinutes', 'keepFiringMinutes'],
-  ...['noData', 'eventsMin', 'groupBy', 'groupsMax', 'notifyPending'],
+  'filter',
+  'measure',
+  'of',
+  'condition',
+  'windowMinutes',
+  'forMinutes',
+  'keepFiringMinutes',
+  'noData',
+  'eventsMin',
+  'groupBy',
+  'groupsMax',
+  'notifyPending',
 ]
 
 /** Windows that divide an hour or consist of hours, so that a back-test can read hourly counts. */

@@ -59,7 +59,9 @@ async function step(
   } else if (incident !== null && next.do === 'resolve') await resolveIncident(services, evaluated, incident)
   else if (incident !== null && next.do === 'note')
     await services.store.webhooks.noteIncident({
-      ...{ id: incident.id, clearSinceMs: next.clearSinceMs, lease: evaluated.lease },
+      id: incident.id,
+      clearSinceMs: next.clearSinceMs,
+      lease: evaluated.lease,
     })
 }
 
@@ -80,7 +82,13 @@ async function dataOf(
       })
     : null
   return {
-    ...{ measure, name, value, events, windowMinutes, noData: isNoData, filter },
+    measure,
+    name,
+    value,
+    events,
+    windowMinutes,
+    noData: isNoData,
+    filter,
     condition: { ...condition },
     ...(baseline !== null && {
       expected: rounded(baseline.expected),

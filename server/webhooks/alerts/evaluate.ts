@@ -108,7 +108,10 @@ async function updateFixed(
     if (open.some((incident) => incident.subject === subject)) continue
     // A vendor is new only once; other incidents may open again.
     await openIncident(services, evaluated, {
-      ...{ subject, data, state: 'firing', once: rule.kind === 'new_vendor' },
+      subject,
+      data,
+      state: 'firing',
+      once: rule.kind === 'new_vendor',
     })
   }
   for (const incident of open) {

@@ -64,10 +64,15 @@ export async function explain(
     const { filter: own, also } = storeFilter(more.reduce(withValue, filter!))
     const count = (untilMs: number) =>
       events.filteredCounts({
-        ...{ orgId, filter: own, also, edges: [untilMs - windowMs, untilMs], budgetMs },
+        orgId,
+        filter: own,
+        also,
+        edges: [untilMs - windowMs, untilMs],
+        budgetMs,
         breakdowns: [...ofAgent, ...ofRequest].map((by) => ({ by: by === 'verdict' ? 'vouched' : by })),
       })
-    const [before, present] = [await count(now - backMs), await count(now)]
+    const before = await count(now - backMs)
+    const present = await count(now)
     return before.complete && present.complete ? [before, present] : null
   }
 

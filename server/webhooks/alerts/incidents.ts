@@ -31,9 +31,15 @@ export async function openIncident(
   const { rule, now, lease } = evaluated
   if (isSilenced(rule, now)) return
   const incident: Incident = {
-    ...{ id: newId('inc'), orgId: rule.orgId, ruleId: rule.id, ...given },
-    ...{ openedAtMs: now, clearSinceMs: null, resolvedAtMs: null },
-    ...{ acknowledgedAtMs: null, acknowledgedBy: null },
+    id: newId('inc'),
+    orgId: rule.orgId,
+    ruleId: rule.id,
+    ...given,
+    openedAtMs: now,
+    clearSinceMs: null,
+    resolvedAtMs: null,
+    acknowledgedAtMs: null,
+    acknowledgedBy: null,
   }
   const isPending = given.state === 'pending'
   const isNotified = !isPending || rule.definition?.notifyPending === true
@@ -41,7 +47,8 @@ export async function openIncident(
   await services.store.webhooks.openIncident({
     incident,
     delivery: isNotified ? message(type, services, evaluated, incident) : null,
-    ...{ once, lease },
+    once,
+    lease,
     audit: entry(isPending ? 'pending' : 'opened', evaluated, incident),
   })
 }
@@ -55,7 +62,10 @@ export async function fireIncident(
   const { now, lease } = evaluated
   const fired: Incident = { ...incident, state: 'firing', openedAtMs: now, data }
   await services.store.webhooks.fireIncident({
-    ...{ id: incident.id, now, data, lease },
+    id: incident.id,
+    now,
+    data,
+    lease,
     delivery: message('alert.opened', services, evaluated, fired),
     audit: entry('opened', evaluated, fired),
   })
@@ -71,7 +81,9 @@ export async function resolveIncident(
   const isNotified = incident.state === 'firing' || rule.definition?.notifyPending === true
   const resolved = { ...incident, resolvedAtMs: now }
   await services.store.webhooks.resolveIncident({
-    ...{ id: incident.id, now, lease },
+    id: incident.id,
+    now,
+    lease,
     delivery: isNotified ? message('alert.resolved', services, evaluated, resolved) : null,
     audit: entry('resolved', evaluated, incident),
   })

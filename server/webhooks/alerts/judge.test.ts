@@ -16,7 +16,10 @@ import type { Condition } from '../../../db/contract/alerts.ts'
 
 const reading = (events: number, part = 0, value = 0): Reading => ({ events, part, value })
 const rule = (condition: Condition, more: object = {}) => ({
-  ...{ measure: 'count' as const, condition, eventsMin: 0, noData: 'ok' as const },
+  measure: 'count' as const,
+  condition,
+  eventsMin: 0,
+  noData: 'ok' as const,
   ...more,
 })
 const known = { baseline: null, isKnown: true }
@@ -209,7 +212,8 @@ function found(seed: number, traffic: Traffic): { recall: number; falsePerWeek: 
   const hits = new Set<number>()
   let wrong = 0
   for (const { sinceMs, untilMs } of alerts) {
-    const [first, end] = [sinceMs / 3_600_000, (untilMs ?? Infinity) / 3_600_000]
+    const first = sinceMs / 3_600_000
+    const end = (untilMs ?? Infinity) / 3_600_000
     const ofAlert = [...planted].filter(([hour]) => hour >= first && hour < end)
     if (ofAlert.length === 0) wrong++
     for (const [, anomaly] of ofAlert) hits.add(anomaly)

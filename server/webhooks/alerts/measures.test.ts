@@ -5,20 +5,32 @@ import { startLog } from '../../log.ts'
 import { makeMeasures } from './measures.ts'
 
 const definition: MeasureDefinition = {
-  ...{ filter: {}, measure: 'count', of: null, condition: { kind: 'above', value: 1 }, windowMinutes: 60 },
-  ...{ forMinutes: 0, keepFiringMinutes: 0, noData: 'ok', eventsMin: 0, groupBy: null, groupsMax: 20 },
+  filter: {},
+  measure: 'count',
+  of: null,
+  condition: { kind: 'above', value: 1 },
+  windowMinutes: 60,
+  forMinutes: 0,
+  keepFiringMinutes: 0,
+  noData: 'ok',
+  eventsMin: 0,
+  groupBy: null,
+  groupsMax: 20,
   notifyPending: false,
 }
 const rule: Rule & { definition: MeasureDefinition } = {
-  ...{ id: 'rul_1', orgId: 'org_1', endpointId: 'ep_1', kind: 'measure', name: 'r', definition },
-  ...{
-    threshold: null,
-    minutes: null,
-    eventsMin: null,
-    createdAtMs: 0,
-    fromFile: false,
-    silencedUntilMs: null,
-  },
+  id: 'rul_1',
+  orgId: 'org_1',
+  endpointId: 'ep_1',
+  kind: 'measure',
+  name: 'r',
+  definition,
+  threshold: null,
+  minutes: null,
+  eventsMin: null,
+  createdAtMs: 0,
+  fromFile: false,
+  silencedUntilMs: null,
 }
 const dayMs = 24 * 3_600_000
 
@@ -35,7 +47,12 @@ test('a rule about verdicts is not evaluated while its window begins before judg
       retention: { firstHour: () => Promise.resolve(0) },
       health: () =>
         Promise.resolve({
-          ...{ schema: 31, newestSchema: 31, isNewer: false, engine: '', bytes: 0, logBytes: null },
+          schema: 31,
+          newestSchema: 31,
+          isNewer: false,
+          engine: '',
+          bytes: 0,
+          logBytes: null,
           judgedSinceMs: upgradeMs,
         }),
     },

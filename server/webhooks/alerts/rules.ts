@@ -57,11 +57,22 @@ export async function createRule(
   await requireEndpoint(store, who.orgId, endpointId)
   const now = clock.now()
   const rule: Rule = {
-    ...{ id: newId('rul'), orgId: who.orgId, endpointId, kind, ...numbers, createdAtMs: now },
-    ...{ name, definition, fromFile, silencedUntilMs: null },
+    id: newId('rul'),
+    orgId: who.orgId,
+    endpointId,
+    kind,
+    ...numbers,
+    createdAtMs: now,
+    name,
+    definition,
+    fromFile,
+    silencedUntilMs: null,
   }
   const metadata = {
-    ...{ label: name || kind, kind, endpointId, ...numbers },
+    label: name || kind,
+    kind,
+    endpointId,
+    ...numbers,
     ...(definition && { definition: { ...definition } }),
   }
   const audit = auditEntry(who, { action: 'webhook_rule.created', target: rule.id, metadata }, now)

@@ -85,8 +85,14 @@ function testBatch({ types, outcomes, classes, siteIds }: Filters, deliveryId: s
     metadata: { page: '/checkout', test: true },
   }
   const record = {
-    ...{ door: 'events', key: null, receivedAt: at, verdict: null, judgedBy: null, observedBy: null },
-    ...{ evidence: null, network: null },
+    door: 'events',
+    key: null,
+    receivedAt: at,
+    verdict: null,
+    judgedBy: null,
+    observedBy: null,
+    evidence: null,
+    network: null,
   }
   const data = { sequence: 0, events: [event], records: [record], test: true }
   return JSON.stringify({ type: 'trace.batch', timestamp: at, data })

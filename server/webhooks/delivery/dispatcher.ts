@@ -63,7 +63,8 @@ export function makeDispatcher(services: DispatcherServices): Dispatcher {
   let dueMs: number | null = null // null: claims nothing (before the first dispatch and after a stop)
   /** One transaction records every outcome since the previous one and claims the next deliveries. */
   const recordAndClaim = coalesce(async () => {
-    const [ended, back] = [unrecorded.splice(0), released.splice(0)]
+    const ended = unrecorded.splice(0)
+    const back = released.splice(0)
     const claim = claimRequest(services, dueMs, free(), lanes)
     const claimedAtMs = performance.now() // not after the call: a suspended process gets its answer late
     try {

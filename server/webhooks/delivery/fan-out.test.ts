@@ -10,14 +10,25 @@ const stored = (json: string): Parameters<typeof batchBody>[1][number] => ({
   json,
   receivedAtMs: 0,
   provenance: {
-    ...{ door: 'events', key: 'key_1', verdict: 'contradicted', judgedBy: 'appliance', observedBy: 'key_1' },
-    ...{ evidence: '{"method":"address"}', network: '192.0.2.0/24' },
+    door: 'events',
+    key: 'key_1',
+    verdict: 'contradicted',
+    judgedBy: 'appliance',
+    observedBy: 'key_1',
+    evidence: '{"method":"address"}',
+    network: '192.0.2.0/24',
   },
 })
 
 const record = {
-  ...{ door: 'events', key: 'key_1', receivedAt: '1970-01-01T00:00:00.000Z', verdict: 'contradicted' },
-  ...{ judgedBy: 'appliance', observedBy: 'key_1', evidence: { method: 'address' }, network: null },
+  door: 'events',
+  key: 'key_1',
+  receivedAt: '1970-01-01T00:00:00.000Z',
+  verdict: 'contradicted',
+  judgedBy: 'appliance',
+  observedBy: 'key_1',
+  evidence: { method: 'address' },
+  network: null,
 }
 
 describe('batches', () => {

@@ -163,7 +163,10 @@ async function advanceTo(
   }
   while (position < untilSeq) {
     const tail = await store.events.tail({
-      ...{ orgId, filter, afterSeq: position, limit: batchSize },
+      orgId,
+      filter,
+      afterSeq: position,
+      limit: batchSize,
       provenance: true,
     })
     const events = tail.events.filter(({ seq }) => seq <= lastSeqMax)

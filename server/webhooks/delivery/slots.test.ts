@@ -56,7 +56,8 @@ test("claims ahead leave the slots reserved for an organization's first send fre
 
 test('a receiver is slow once an attempt takes 2 s, until a quicker one', () => {
   const lanes = makeLanes(2)
-  const [a, b] = [claim('a', 'a1'), claim('b', 'b1', false, 'org_2')]
+  const a = claim('a', 'a1')
+  const b = claim('b', 'b1', false, 'org_2')
   lanes.add([a, b], 0)
   lanes.start(32, 0)
   const none = { count: 1, firstTries: 1, hangs: false }

@@ -26,7 +26,9 @@ describe('the standardwebhooks package', () => {
   })
 
   test('accepts either secret while one rotates', () => {
-    const [older, newer, other] = [newSigningSecret(), newSigningSecret(), newSigningSecret()]
+    const older = newSigningSecret()
+    const newer = newSigningSecret()
+    const other = newSigningSecret()
     const headers = signedHeaders([newer, older], message, Date.now())
     for (const secret of [older, newer])
       expect(new Webhook(secret).verify(message.body, headers)).toBeTruthy()

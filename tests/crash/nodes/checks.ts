@@ -57,7 +57,8 @@ export async function check(fleet: Fleet, load: Load): Promise<Checked> {
     acknowledged: load.acknowledged.size,
     lost: [...load.acknowledged].filter((id) => !once.has(id)).length,
     doubled: stored.length - once.size,
-    ...{ twoOwners, repeats },
+    twoOwners,
+    repeats,
     gaps: load.followed.length - stored.length,
     faults,
   }
@@ -74,7 +75,8 @@ async function exported({ cli }: Fleet): Promise<string[]> {
 }
 
 function differences(what: string, found: string[], expected: string[]): string[] {
-  const [some, all] = [new Set(found), new Set(expected)]
+  const some = new Set(found)
+  const all = new Set(expected)
   const missing = [...all].filter((id) => !some.has(id))
   const unknown = [...some].filter((id) => !all.has(id))
   const repeated = found.length - some.size
@@ -126,7 +128,8 @@ async function deliveryState({ sql, receiver, nodes }: Fleet): Promise<string> {
 }
 
 function owners(attempts: Attempt[], startsMs: number[]): { twoOwners: number; repeats: number } {
-  let [twoOwners, repeats] = [0, 0]
+  let twoOwners = 0
+  let repeats = 0
   for (const some of Map.groupBy(attempts, ({ id }) => id).values()) {
     const inOrder = some.toSorted((a, b) => a.startMs - b.startMs)
     inOrder.forEach((one, index) => {

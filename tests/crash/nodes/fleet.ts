@@ -46,15 +46,26 @@ export const fakeTime = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1'
 const owner = { email: 'owner@example.com', password: 'a window in a vessel' }
 
 const serveOptions = [
-  ...['--webhook-allow', '127.0.0.0/8', '--dispatch-cron', '* * * * * *', '--webhook-backoff', '1s,1s,1s'],
-  ...['--rate-limit-gateway', 'off', '--rate-limit-ingest', 'off', '--log-level', 'info'],
+  '--webhook-allow',
+  '127.0.0.0/8',
+  '--dispatch-cron',
+  '* * * * * *',
+  '--webhook-backoff',
+  '1s,1s,1s',
+  '--rate-limit-gateway',
+  'off',
+  '--rate-limit-ingest',
+  'off',
+  '--log-level',
+  'info',
 ]
 
 export async function startFleet(servers: Servers, sql: Fleet['sql'], nodeCount = 3): Promise<Fleet> {
   const dir = tempDir('nodes')
   writeFileSync(dir.join('keys'), '11'.repeat(32), { mode: 0o600 })
   const ports = Array.from({ length: nodeCount }, freePort)
-  const [http, database] = [freePort(), freePort()]
+  const http = freePort()
+  const database = freePort()
   const proxy = await startHaproxy({ http, database, nodes: ports, servers })
   const databaseUrl = `postgres://postgres@127.0.0.1:${database}/postgres`
   const server = { url: databaseUrl, socketFolder: '127.0.0.1' }
@@ -78,7 +89,9 @@ export async function startFleet(servers: Servers, sql: Fleet['sql'], nodeCount 
       return restarted(() => startAppliance({ dataDir: dir.join(name), env: { ...env, ...fake }, args }))
     }
     const node: FleetNode = {
-      ...{ name, isStopped: false, appliance: await begin(0) },
+      name,
+      isStopped: false,
+      appliance: await begin(0),
       async start(clockMs = 0) {
         startsMs.push(epochMs())
         node.appliance = await begin(clockMs)
@@ -101,7 +114,17 @@ export async function startFleet(servers: Servers, sql: Fleet['sql'], nodeCount 
   })
   if (added.status !== 201) throw new Error(`the endpoint: ${added.status} ${await added.text()}`)
   return {
-    ...{ url, databaseUrl, nodes, startsMs, proxy, pooler, receiver, keys, cli, dir, sql },
+    url,
+    databaseUrl,
+    nodes,
+    startsMs,
+    proxy,
+    pooler,
+    receiver,
+    keys,
+    cli,
+    dir,
+    sql,
     cookie: await signIn(url),
     continued: Promise.resolve(),
     async stop() {

@@ -35,8 +35,17 @@ const answerWithinMs = 40_000
 /** Resolves when the follower is there and the writers begin. */
 export async function startLoad(fleet: Fleet, seed: number): Promise<Load> {
   const state: State = {
-    ...{ acknowledged: new Set(), sent: new Set(), followed: [], faults: [], statuses: {} },
-    ...{ longestMs: 0, resumed: 0, reads: 0, isPaused: false, isOver: false, busy: 0 },
+    acknowledged: new Set(),
+    sent: new Set(),
+    followed: [],
+    faults: [],
+    statuses: {},
+    longestMs: 0,
+    resumed: 0,
+    reads: 0,
+    isPaused: false,
+    isOver: false,
+    busy: 0,
     async pause() {
       state.isPaused = true
       while (state.busy > 0) await Bun.sleep(20)

@@ -30,9 +30,16 @@ export interface Pair {
 }
 
 const settings = {
-  ...{ wal_level: 'replica', max_wal_senders: '6', wal_keep_size: '64MB', hot_standby: 'on' },
-  ...{ max_wal_size: '64MB', min_wal_size: '32MB', wal_receiver_status_interval: '1s' },
-  ...{ wal_receiver_timeout: '3s', wal_sender_timeout: '3s', wal_retrieve_retry_interval: '200ms' },
+  wal_level: 'replica',
+  max_wal_senders: '6',
+  wal_keep_size: '64MB',
+  hot_standby: 'on',
+  max_wal_size: '64MB',
+  min_wal_size: '32MB',
+  wal_receiver_status_interval: '1s',
+  wal_receiver_timeout: '3s',
+  wal_sender_timeout: '3s',
+  wal_retrieve_retry_interval: '200ms',
 }
 
 /** Small enough to fill at once. Without the right to mount, the disk cannot be filled. */
@@ -52,7 +59,8 @@ const start = { fsync: true, settings }
 
 /** The members, of which the first begins as primary. `isLeader` decides whom the health checks name. */
 async function startMembers(isLeader: (name: string) => boolean) {
-  const [diskA, diskB] = [await folderOnDisk(), await folderOnDisk()]
+  const diskA = await folderOnDisk()
+  const diskB = await folderOnDisk()
   const ports = [freePort(), freePort()] as const
   const member = (name: string, cluster: Cluster, folder: string, port: number): Member => {
     const fetch = () => new Response(name, { status: isLeader(name) ? 200 : 503 })
@@ -108,7 +116,8 @@ export async function startPair(): Promise<Pair> {
     synchronous: () => isFollowed(primary),
     async failOver(kind) {
       await isFollowed(primary) // without it acknowledged data would be on the primary alone
-      const [old, next] = [primary, standby()]
+      const old = primary
+      const next = standby()
       if (kind === 'killed') await old.cluster.kill()
       else await cutOff(next)
       await next.cluster.promote()

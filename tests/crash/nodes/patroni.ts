@@ -48,15 +48,21 @@ function configured({ name, folder, port, checksPort, etcdPort }: Place): string
     'host replication all 127.0.0.1/32 trust',
   ]
   return JSON.stringify({
-    ...{ scope: 'sightglass', name, etcd3: { host: `127.0.0.1:${etcdPort}` } },
+    scope: 'sightglass',
+    name,
+    etcd3: { host: `127.0.0.1:${etcdPort}` },
     restapi: { listen: `127.0.0.1:${checksPort}`, connect_address: `127.0.0.1:${checksPort}` },
     bootstrap: {
       dcs: { ...timing, synchronous_mode: true, postgresql: { use_pg_rewind: true, parameters: {} } },
       initdb: [{ encoding: 'UTF8' }, { locale: 'C' }, 'data-checksums'],
     },
     postgresql: {
-      ...{ listen: `127.0.0.1:${port}`, connect_address: `127.0.0.1:${port}`, pg_hba: trust },
-      ...{ data_dir: join(folder, 'data'), bin_dir: program(''), pgpass: join(folder, 'pgpass') },
+      listen: `127.0.0.1:${port}`,
+      connect_address: `127.0.0.1:${port}`,
+      pg_hba: trust,
+      data_dir: join(folder, 'data'),
+      bin_dir: program(''),
+      pgpass: join(folder, 'pgpass'),
       authentication: { superuser: account('postgres'), replication: account('replicator') },
       parameters: {
         unix_socket_directories: folder,
@@ -128,14 +134,28 @@ export const patroniFaults = (patroni: Patroni): Faults => ({
 
 export async function startPatroni(): Promise<Patroni> {
   const folder = await clusterFolder()
-  const [etcdPort, peerPort] = [freePort(), freePort()]
-  const [client, peer] = [`http://127.0.0.1:${etcdPort}`, `http://127.0.0.1:${peerPort}`]
+  const etcdPort = freePort()
+  const peerPort = freePort()
+  const client = `http://127.0.0.1:${etcdPort}`
+  const peer = `http://127.0.0.1:${peerPort}`
   const startEtcd = () =>
     start(
       asAccount([
-        ...['etcd', '--data-dir', join(folder, 'etcd'), '--listen-client-urls', client],
-        ...['--advertise-client-urls', client, '--listen-peer-urls', peer, '--log-level', 'error'],
-        ...['--initial-advertise-peer-urls', peer, '--initial-cluster', `default=${peer}`],
+        'etcd',
+        '--data-dir',
+        join(folder, 'etcd'),
+        '--listen-client-urls',
+        client,
+        '--advertise-client-urls',
+        client,
+        '--listen-peer-urls',
+        peer,
+        '--log-level',
+        'error',
+        '--initial-advertise-peer-urls',
+        peer,
+        '--initial-cluster',
+        `default=${peer}`,
       ]),
       folder,
     )
@@ -146,7 +166,10 @@ export async function startPatroni(): Promise<Patroni> {
     writeFileSync(join(place.folder, 'patroni.yml'), configured(place), { mode: 0o644 })
     const begin = () => start(asAccount(['patroni', join(place.folder, 'patroni.yml')]), place.folder)
     const member: PatroniMember = {
-      ...{ name, port: place.port, checksPort: place.checksPort, patroni: begin() },
+      name,
+      port: place.port,
+      checksPort: place.checksPort,
+      patroni: begin(),
       start: () => void (member.patroni = begin()),
     }
     members.push(member)

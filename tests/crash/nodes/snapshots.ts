@@ -59,7 +59,8 @@ function connect(url: string): Database {
 function readAll(url: string, count: number): { differ: Snapshot[]; first: number; last: number } {
   const db = connect(url)
   const differ: Snapshot[] = []
-  let [first, last] = [-1, 0]
+  let first = -1
+  let last = 0
   for (let read = 0; read < count;) {
     try {
       const org = db.query<{ num: number; orgId: string }, []>(

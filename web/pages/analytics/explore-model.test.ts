@@ -23,7 +23,12 @@ const numbers = (...steps: (number | null)[]) => ({
   error: 0,
 })
 const answer: ExploreAnswer = {
-  ...{ measure: 'events', by: 'vendor', zone: 'UTC', edges: [], truncated: false, expired: 0 },
+  measure: 'events',
+  by: 'vendor',
+  zone: 'UTC',
+  edges: [],
+  truncated: false,
+  expired: 0,
   rows: Array.from({ length: 14 }, (_, n) => ({ value: `v${n}`, ...numbers(n, 1) })),
   missing: numbers(5, 0),
   other: { values: 1_200, ...numbers(7, 8) },

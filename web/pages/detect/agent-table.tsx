@@ -62,15 +62,27 @@ function childRows(vendor: AgentRow): AgentRow[] {
     Math.max(0, vendor[of] - named.reduce((sum, one) => sum + one[of], 0))
   const nameless = agents.find(({ name, isOthers }) => name === null && !isOthers)
   const rest: NamedAgent = {
-    ...{ name: null, isOthers: false, purposes: nameless?.purposes ?? [] },
-    ...{ count: left('count'), before: left('before'), blocked: left('blocked') },
+    name: null,
+    isOthers: false,
+    purposes: nameless?.purposes ?? [],
+    count: left('count'),
+    before: left('before'),
+    blocked: left('blocked'),
   }
   return [...named, rest]
     .filter((agent) => agent.count > 0 || agent.before > 0 || agent.blocked > 0)
     .map((agent) => ({
-      ...{ kind: vendor.kind, value: vendor.value, outcomes: {}, steps: null, period },
-      ...{ agent, agents: [], purpose: purposeText([agent], count), blocked: agent.blocked },
-      ...{ count: agent.count, before: agent.before },
+      kind: vendor.kind,
+      value: vendor.value,
+      outcomes: {},
+      steps: null,
+      period,
+      agent,
+      agents: [],
+      purpose: purposeText([agent], count),
+      blocked: agent.blocked,
+      count: agent.count,
+      before: agent.before,
       share: share === null || whole === 0 ? null : (share * agent.count) / whole,
       fresh: agent.name !== null && agent.count > 0 && agent.before === 0 && before > 0,
     }))

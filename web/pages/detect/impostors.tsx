@@ -16,8 +16,11 @@ export function Impostors({ rows, period }: { rows: Impostor[]; period: PeriodVi
   if (rows.length === 0) return null
   const eventsOf = ({ vendor, name }: Impostor): string =>
     logsHref({
-      ...{ siteIds: period.siteIds, since: period.since, until: period.until },
-      ...{ type: 'agent.requested', verdict: 'contradicted' },
+      siteIds: period.siteIds,
+      since: period.since,
+      until: period.until,
+      type: 'agent.requested',
+      verdict: 'contradicted',
       ...(vendor !== null && { vendor }),
       ...(name !== null && { name }),
     })

@@ -17,8 +17,11 @@ test('columns: known classes, the largest others, the rest as one, then no class
     { class: named('crawler'), vendor: 'other', count: 2 },
   ])
   expect(columns.map(({ of }) => (typeof of === 'string' ? of : of.name))).toEqual([
-    ...['crawler', 'dom', ...Array.from({ length: 6 }, (_, n) => `strange ${n}`)],
-    ...['other', 'missing'],
+    'crawler',
+    'dom',
+    ...Array.from({ length: 6 }, (_, n) => `strange ${n}`),
+    'other',
+    'missing',
   ])
   expect(rows.map(({ total }) => total)).toEqual([3, 955 + 1, 2])
   expect(rows[1]!.byClass.get('other')).toBe(94 + 93 + 92 + 91)

@@ -88,7 +88,10 @@ function RequestHeadlines(props: { data: DetectCounts; found: DetectRequests | n
   const part = ({ name }: { name: string }, verdict: string, ...more: string[]): Headline => {
     const sum = found && countOf(found.verdicts, verdict, ...more)
     return {
-      ...{ kind: 'count', name, now: sum?.count ?? null, before: comparedBefore(unit, sum?.before ?? null) },
+      kind: 'count',
+      name,
+      now: sum?.count ?? null,
+      before: comparedBefore(unit, sum?.before ?? null),
       ...(sum && { note: `${percent(shareOf(sum.count, requested.count))} of requests` }),
       // Logs filters by one verdict.
       ...(more.length === 0 && { href: logsHref({ ...of, verdict }) }),
@@ -97,7 +100,8 @@ function RequestHeadlines(props: { data: DetectCounts; found: DetectRequests | n
   const share: Headline[] = found?.all
     ? [
         {
-          ...{ kind: 'share', name: measures.shareOfRequests.name },
+          kind: 'share',
+          name: measures.shareOfRequests.name,
           now: shareOf(found.all.agents.count, found.all.requests.count),
           before: shareOf(found.all.agents.before, found.all.requests.before),
           note: `${count(found.all.agents.count)} of ${counted(found.all.requests.count, 'request')} in access logs`,
@@ -220,7 +224,9 @@ function AgentRequestsTable({
       title="Requests by agent"
       about={rangeWords(period)}
       csv={{
-        ...{ page: 'detect', table: 'requests-by-agent', period },
+        page: 'detect',
+        table: 'requests-by-agent',
+        period,
         all: async (signal) => (await fetchAllRows('detect/claims', signal)).agents,
       }}
       columns={used(columns, agents)}
@@ -263,7 +269,9 @@ function Responses({ data: { period, requested } }: { data: DetectCounts }) {
       title="Responses by agent"
       about={complete ? rangeWords(period) : `based on the newest ${counted(looked, 'request')}`}
       csv={{
-        ...{ page: 'detect', table: 'responses', period },
+        page: 'detect',
+        table: 'responses',
+        period,
         all: async (signal) => (await fetchAllRows('detect/responses', signal)).agents,
       }}
       columns={used(responseColumns, agents)}
@@ -304,7 +312,9 @@ function Pages({ data: { period, requested }, claims }: { data: DetectCounts; cl
       title="Pages requested by agents"
       about={rangeWords(period)}
       csv={{
-        ...{ page: 'detect', table: 'pages', period },
+        page: 'detect',
+        table: 'pages',
+        period,
         all: async (signal) => (await fetchAllRows('detect/claims', signal)).pages,
       }}
       columns={used(columns, pages)}

@@ -134,7 +134,10 @@ function headlines(list: Memory[], { period, accessed, updated }: KnaphCounts): 
     },
     { kind: 'count', name: 'Sites with memory', now: list.length, before: null },
     {
-      ...{ kind: 'count', name: 'Mean score', now: lowest === null ? null : Math.round(mean), before: null },
+      kind: 'count',
+      name: 'Mean score',
+      now: lowest === null ? null : Math.round(mean),
+      before: null,
       note: lowest === null ? 'none pushed' : `lowest ${scoreText(lowest)}`,
     },
   ]

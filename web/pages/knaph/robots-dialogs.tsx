@@ -14,7 +14,8 @@ export function SetRobots(props: { siteId: string; onDone: () => void; onClose: 
   const submit = async (form: FormData): Promise<void> => {
     const from = textOf(form, 'from')
     await registryApi.setRobots({
-      ...{ siteId: textOf(form, 'siteId'), text: textOf(form, 'text') },
+      siteId: textOf(form, 'siteId'),
+      text: textOf(form, 'text'),
       ...(from === '' ? {} : { from: new Date(from).toISOString() }),
     })
     props.onDone()
@@ -35,7 +36,8 @@ export function SetRobots(props: { siteId: string; onDone: () => void; onClose: 
 
 /** A text area that a chosen file fills. */
 function FileField() {
-  const [id, fileId] = [useId(), useId()]
+  const id = useId()
+  const fileId = useId()
   const text = useSignal('')
   const problem = useSignal('')
   const read = async (file: File | undefined): Promise<void> => {

@@ -166,7 +166,8 @@ function NothingMatches({ searching }: { searching: boolean }) {
 
 /** Buttons that apply the same filters to a longer time range. */
 function LongerTimes() {
-  const [since, until] = [query.value.get('since'), query.value.get('until')]
+  const since = query.value.get('since')
+  const until = query.value.get('until')
   return (
     <>
       {longerTimes(since, until, hasText(query.value)).map((time) => (

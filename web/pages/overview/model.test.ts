@@ -13,12 +13,16 @@ test('the first report covers 24 hours; a visit keeps its report; the next one b
   expect(reloaded).toEqual({ ...first, at: iso(at(10, 9, 20)), shown: ['tool pay'] })
   const nextDay = lookAgain(reloaded, at(11, 8))
   expect(nextDay).toEqual({
-    ...{ since: iso(at(10, 9, 20)), at: iso(at(11, 8)), shown: [] },
+    since: iso(at(10, 9, 20)),
+    at: iso(at(11, 8)),
+    shown: [],
     hidden: ['tool pay'], // the report begins at 9:00, and showed it
   })
   const seen = seeAll({ ...nextDay, shown: ['operator Manus'] }, at(11, 8, 5))
   expect(seen).toEqual({
-    ...{ since: iso(at(11, 8, 5)), at: iso(at(11, 8, 5)), shown: [] },
+    since: iso(at(11, 8, 5)),
+    at: iso(at(11, 8, 5)),
+    shown: [],
     hidden: ['tool pay', 'operator Manus'],
   })
 })
@@ -52,9 +56,14 @@ test('a report covers at most 30 days; what another program stored, or a future 
 
 test('of the account and this browser the report that began later counts', () => {
   const look = (since: number, last: number) => ({
-    ...{ since: iso(at(since, 9)), at: iso(at(last, 9)), hidden: [], shown: [] },
+    since: iso(at(since, 9)),
+    at: iso(at(last, 9)),
+    hidden: [],
+    shown: [],
   })
-  const [account, seen, later] = [look(10, 12), look(11, 11), look(10, 13)]
+  const account = look(10, 12)
+  const seen = look(11, 11)
+  const later = look(10, 13)
   expect(newerLook(account, seen)).toBe(seen)
   expect(newerLook(account, later)).toBe(later)
   expect(newerLook(account, { ...account })).toBe(account)
@@ -66,7 +75,14 @@ test('of the account and this browser the report that began later counts', () =>
 })
 
 const change = (of: Partial<Change>): Change => ({
-  ...{ kind: 'operator', name: 'Manus', claims: null, count: 3, before: 0, of: null, unit: null, steps: [] },
+  kind: 'operator',
+  name: 'Manus',
+  claims: null,
+  count: 3,
+  before: 0,
+  of: null,
+  unit: null,
+  steps: [],
   ...of,
 })
 

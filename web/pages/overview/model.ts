@@ -113,7 +113,8 @@ export function hrefOf(change: Change, { since, until }: Pick<Changes, 'since' |
   const type = unit === null || unit === 'events' ? null : measures[unit].type
   const filters: Record<Exclude<ChangeKind, 'refusingRule'>, LogsFilter> = {
     impostor: {
-      ...{ type: 'agent.requested', verdict: 'contradicted' },
+      type: 'agent.requested',
+      verdict: 'contradicted',
       ...(claims?.vendor != null && { vendor: claims.vendor }),
       ...(claims?.agent != null && { name: claims.agent }),
     },

@@ -239,7 +239,9 @@ function ChangeRow({ change, data }: { change: Change; data: Changes }) {
   )
 }
 
-const [chartWidth, chartHeight, gap] = [120, 28, 1]
+const chartWidth = 120
+const chartHeight = 28
+const gap = 1
 
 function Bars({ change, data: { edges, since } }: { change: Change; data: Changes }) {
   const most = Math.max(1, ...change.steps)
@@ -289,7 +291,8 @@ function ReportButton() {
 
 function Week() {
   const { data, error } = useQuery(countsQuery('week', week()), overview.value?.total, {
-    ...{ restMs, keepPrevious: true },
+    restMs,
+    keepPrevious: true,
   })
   if (error) return <Problem error={error} />
   if (data === null) return null

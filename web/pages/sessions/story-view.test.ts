@@ -5,7 +5,11 @@ import type { TraceEvent } from '../../api/api.ts'
 import { offset, steps } from './story-view.tsx'
 
 const event = (type: string, seconds: number, more: object = {}): TraceEvent => ({
-  ...{ id: `${type}-${seconds}`, siteId: 's', sessionId: 'x', type, outcome: 'success' },
+  id: `${type}-${seconds}`,
+  siteId: 's',
+  sessionId: 'x',
+  type,
+  outcome: 'success',
   occurredAt: new Date(Date.UTC(2026, 5, 1) + seconds * 1_000).toISOString(),
   ...more,
 })

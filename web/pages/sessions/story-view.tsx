@@ -202,7 +202,12 @@ export function offset(ms: number): string {
 type StepText = Pick<Step, 'what' | 'subject' | 'how' | 'by' | 'detail' | 'trust'>
 
 const stepText = (what: string, more: Partial<StepText> = {}): StepText => ({
-  ...{ what, subject: null, how: '', by: null, detail: null, trust: null },
+  what,
+  subject: null,
+  how: '',
+  by: null,
+  detail: null,
+  trust: null,
   ...more,
 })
 

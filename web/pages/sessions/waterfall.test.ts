@@ -8,7 +8,11 @@ const startMs = Date.UTC(2026, 10, 23, 8)
 
 function span(spanId: string, parentSpanId: string | null, atMs: number, more: object = {}): TraceEvent {
   return {
-    ...{ id: `t:${spanId}`, siteId: 's', sessionId: 'x', type: 'tool.executed', outcome: 'success' },
+    id: `t:${spanId}`,
+    siteId: 's',
+    sessionId: 'x',
+    type: 'tool.executed',
+    outcome: 'success',
     occurredAt: new Date(startMs + atMs).toISOString(),
     durationMs: 10,
     metadata: { traceId: 't', spanId, span: spanId, ...(parentSpanId === null ? {} : { parentSpanId }) },

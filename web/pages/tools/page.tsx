@@ -88,7 +88,8 @@ function Body({ registry, calls, period }: { registry: Pushed<Tool>; calls: Tool
   const rows = useMemo(() => toolRows(tools, calls), [tools, calls])
   const choice = choiceOf(query.value)
   if (rows.length === 0 && choice.siteIds.length === 0 && neverSeen()) return <Nothing />
-  const [site, name] = [query.value.get('site'), query.value.get('tool')]
+  const site = query.value.get('site')
+  const name = query.value.get('tool')
   if (site !== null && name !== null) {
     const row = rows.find((one) => one.siteId === site && one.name === name) ?? null
     return <ToolDetail key={`${site}\n${name}`} siteId={site} name={name} row={row} period={period} />
@@ -184,15 +185,25 @@ function headlines(rows: ToolRow[], { period, executed }: ToolCalls): Headline[]
       before: shareOf(errors?.before ?? 0, executed.before),
     },
     {
-      ...{ kind: 'count', name: 'Tools registered', now: sum.tools, before: null },
+      kind: 'count',
+      name: 'Tools registered',
+      now: sum.tools,
+      before: null,
       note: sum.disabled === 0 ? 'all enabled' : `${count(sum.disabled)} disabled`,
     },
     {
-      ...{ kind: 'count', name: 'Total tokens', now: sum.tokens, before: null },
+      kind: 'count',
+      name: 'Total tokens',
+      now: sum.tokens,
+      before: null,
       note: sum.estimated ? 'estimated' : 'as pushed',
     },
     {
-      ...{ kind: 'count', name: 'Never called', now: sum.never, before: null, href: never },
+      kind: 'count',
+      name: 'Never called',
+      now: sum.never,
+      before: null,
+      href: never,
       note: `${count(sum.neverTokens)} tokens`,
     },
   ]

@@ -27,7 +27,11 @@ const calls = (rows: ToolCalls['rows']): ToolCalls =>
     sitesLeftOut: 0,
   }) as unknown as ToolCalls
 const call = (name: string | null, count: number, outcomes = {}, siteId = 'shop') => ({
-  ...{ siteId, name, count, before: 0, outcomes },
+  siteId,
+  name,
+  count,
+  before: 0,
+  outcomes,
   lastHour: null,
   took: null,
 })
@@ -60,8 +64,13 @@ test('the cost of a page is the sum of its enabled tools', () => {
   )
   expect(pageCosts(rows)).toEqual([{ siteId: 'shop', page: '/cart', tools: 2, tokens: 150, estimated: true }])
   expect(summaryOf(rows)).toEqual({
-    ...{ tools: 3, disabled: 1, tokens: 150, estimated: true },
-    ...{ never: 1, neverTokens: 50, findings: 0 },
+    tools: 3,
+    disabled: 1,
+    tokens: 150,
+    estimated: true,
+    never: 1,
+    neverTokens: 50,
+    findings: 0,
   })
 })
 

@@ -133,7 +133,8 @@ export function typeOf(schema: Json | undefined, depth = 0): string {
 }
 
 function rangeOf(schema: JsonObject, low: string, high: string, unit: string): string[] {
-  const [min, max] = [schema[low], schema[high]]
+  const min = schema[low]
+  const max = schema[high]
   const end = unit === '' ? '' : ` ${unit}`
   if (typeof min === 'number' && typeof max === 'number') return [`${min} to ${max}${end}`]
   if (typeof min === 'number') return [`at least ${min}${end}`]

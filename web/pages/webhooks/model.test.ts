@@ -6,15 +6,17 @@ import { createWebhooksModel, deliveryFilterOf, joined } from './model.ts'
 import { adviceFor, errorParts, healthOf } from './labels.ts'
 
 const delivery = (id: string, more: Partial<Delivery> = {}): Delivery => ({
-  ...{ id, endpointId: null, url: 'http://x/', status: 'pending', attempts: 0 },
-  ...{
-    nextAttemptAt: null,
-    waitingFor: null,
-    lastError: null,
-    lastStatus: null,
-    scheduledAt: '',
-    deliveredAt: null,
-  },
+  id,
+  endpointId: null,
+  url: 'http://x/',
+  status: 'pending',
+  attempts: 0,
+  nextAttemptAt: null,
+  waitingFor: null,
+  lastError: null,
+  lastStatus: null,
+  scheduledAt: '',
+  deliveredAt: null,
   ...more,
 })
 

@@ -273,7 +273,9 @@ function codedOf(column: Float64Array): DenseColumn | null {
 
 /** The narrowest width of whole numbers above a base; 8 for anything else. */
 function shapeOf(values: Float64Array): { base: number; width: number } {
-  let [low, high, isWhole] = [Infinity, -Infinity, true]
+  let low = Infinity
+  let high = -Infinity
+  let isWhole = true
   for (const value of values) {
     if (value < low) low = value
     if (value > high) high = value

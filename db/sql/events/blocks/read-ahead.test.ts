@@ -55,7 +55,10 @@ function counting(
     }
   }
   const seen = {
-    ...{ query, run: (sql: string) => db.run(sql), runEach: db.runEach, close: () => db.close() },
+    query,
+    run: (sql: string) => db.run(sql),
+    runEach: db.runEach,
+    close: () => db.close(),
     get inTransaction() {
       return db.inTransaction
     },
@@ -77,7 +80,8 @@ test('a page whose rows are in as many blocks as it has rows takes few statement
       expect([columnsRead(counted.db, place), textsRead(counted.db, place)]).toEqual([undefined, undefined])
     return { page, statements }
   }
-  const [one, many] = [answer(1), answer(64)]
+  const one = answer(1)
+  const many = answer(64)
   expect(one.page.events.length).toBe(30)
   expect(many.page).toEqual(one.page)
   expect(one.statements).toBeGreaterThan(80)
@@ -93,8 +97,11 @@ test('a page of a value that each segment has once takes few statements, also th
     const read = () => {
       const before = counted.statements()
       const page = reader.page({
-        ...{ orgId: 'org_a', filter, limit },
-        ...{ before: null, ceilingSeq },
+        orgId: 'org_a',
+        filter,
+        limit,
+        before: null,
+        ceilingSeq,
       })
       return { page, statements: counted.statements() - before }
     }
@@ -112,7 +119,8 @@ test('a page of a value that each segment has once takes few statements, also th
   expect(common.statements).toBeLessThan(15)
   // The index has hashes of sessions, so each row is compared with its text.
   const ofSession = { sessionIds: ['s98'] }
-  const [[, alone], [, ahead]] = [answer(1, ofSession, 90), answer(64, ofSession, 90)]
+  const [, alone] = answer(1, ofSession, 90)
+  const [, ahead] = answer(64, ofSession, 90)
   expect([ahead.page, ahead.page.events.length]).toEqual([alone.page, 90])
   expect(alone.statements).toBeGreaterThan(100)
   expect(ahead.statements).toBeLessThan(30)

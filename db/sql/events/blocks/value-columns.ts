@@ -171,7 +171,8 @@ const allOf = (at: (row: number) => string, rows: number): string[] =>
 
 function openNumbers(source: ColumnSource, rows: number, isTime: boolean): (row: number) => string {
   const { bytes, at, texts, text } = source
-  const [width, isDistance] = [bytes[at]!, bytes[at + 1] === 1]
+  const width = bytes[at]!
+  const isDistance = bytes[at + 1] === 1
   source.at += 2 + width * rows
   source.text += isDistance ? 2 : 1
   let numbers: Float64Array | null = null
@@ -198,7 +199,8 @@ function isoTime(ms: number): string {
   const day = Math.floor(ms / dayMs)
   if (day !== known.day) known = { day, text: new Date(day * dayMs).toISOString().slice(0, -13) }
   const rest = ms - day * dayMs
-  const [hours, minutes] = [Math.floor(rest / 3_600_000), Math.floor(rest / 60_000) % 60]
+  const hours = Math.floor(rest / 3_600_000)
+  const minutes = Math.floor(rest / 60_000) % 60
   const seconds = `${hundred[Math.floor(rest / 1_000) % 60]}.${String(rest % 1_000).padStart(3, '0')}`
   return `${known.text}${hundred[hours]}:${hundred[minutes]}:${seconds}Z`
 }

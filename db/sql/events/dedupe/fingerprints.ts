@@ -161,7 +161,8 @@ function blockStarts(db: Database): (org: number, seq: number) => number | null 
     const starts = cached.get(first) ?? load(org, segment, first)
     if (starts === null) return null
     const position = seq - segment * segmentEvents
-    let [low, high] = [0, starts.length]
+    let low = 0
+    let high = starts.length
     while (low < high) {
       const middle = (low + high) >>> 1
       if (starts[middle]! <= position) low = middle + 1

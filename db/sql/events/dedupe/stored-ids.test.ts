@@ -46,7 +46,10 @@ function segmentOfBlocks(): { db: SqliteDatabase; seqs: number[]; end: number } 
     return seq - events
   })
   const zones = seqs.map((at, index) => ({
-    ...{ place: placeOf(org, at), events: sizes[index]!, minAt: 0, maxAt: 0 },
+    place: placeOf(org, at),
+    events: sizes[index]!,
+    minAt: 0,
+    maxAt: 0,
   }))
   db.query(
     'INSERT INTO event_segment (org, segment, min_at, max_at, zones, index_version) VALUES (?, ?, 0, 0, ?, 1)',

@@ -50,7 +50,7 @@ function writeRest(
 ): void {
   const rows: SqlValue[][] = []
   const add = (until: number) =>
-    rows.push([...[at.org, at.segment, at.member, rare[from]![0]], packRest(rare.slice(from, until), lists)])
+    rows.push([at.org, at.segment, at.member, rare[from]![0], packRest(rare.slice(from, until), lists)])
   let from = 0
   let bytes = 4
   let lists: Uint8Array[] = []

@@ -73,7 +73,8 @@ test('another segment, organization, field or code is another entry; the order o
 })
 
 test('the filter queried longest ago is evicted first, and any number of filters stays within the limit', () => {
-  const [first, second] = [[clause(1, 1)], [clause(1, 2)]]
+  const first = [clause(1, 1)]
+  const second = [clause(1, 2)]
   for (const [filters, evicted] of [
     [5_000, false],
     [2 ** 21 / 64, true],

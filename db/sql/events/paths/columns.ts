@@ -100,7 +100,8 @@ function contentsOf(contents: Contents, hours: Uint8Array): Uint8Array {
 
 /** In the transaction that deletes events of the block at `place`. */
 export function dropPaths(db: Database, place: number): void {
-  const [org, segment] = [orgOf(place), segmentOf(seqOf(place))]
+  const org = orgOf(place)
+  const segment = segmentOf(seqOf(place))
   const { changes } = db.query('DELETE FROM event_path WHERE org = ? AND segment = ?').run(org, segment)
   if (changes === 0) return
   db.query('UPDATE event_org SET shredded = ?1 WHERE num = ?2 AND shredded > ?1').run(segment, org)

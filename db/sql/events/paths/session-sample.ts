@@ -36,7 +36,11 @@ interface Sampler {
 export function sampler(db: Database, org: number): Sampler {
   const heightOf = trustHeights(db, org)
   const found: { [name in (typeof columns)[number]]: number[] } = {
-    ...{ session: [], at: [], type: [], siteId: [], height: [] },
+    session: [],
+    at: [],
+    type: [],
+    siteId: [],
+    height: [],
   }
   return {
     add(block) {

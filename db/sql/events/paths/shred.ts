@@ -103,7 +103,8 @@ export function shredder(db: Database, org: number, segment: number): Shredder {
 }
 
 function shredBlock(block: OpenBlock, start: number, hours: Int32Array, paths: SegmentPaths): void {
-  const [times, types] = [block.codes(extra.at), block.codes(member.type)]
+  const times = block.codes(extra.at)
+  const types = block.codes(member.type)
   for (let row = 0; row < block.rows;) {
     const { bytes, firstRow } = block.frame(row)
     let metadata = metadataFrom(bytes, 0)
@@ -271,8 +272,13 @@ function namesBelow(prefix: string): Names {
 
 function newPath(path: string): Path {
   return {
-    ...{ path, values: makeCoder(valuesMax, valueBytesMax), last: -1, long: 0, entries: 0 },
-    ...{ positions: new Uint16Array(64), codes: new Uint16Array(64) },
+    path,
+    values: makeCoder(valuesMax, valueBytesMax),
+    last: -1,
+    long: 0,
+    entries: 0,
+    positions: new Uint16Array(64),
+    codes: new Uint16Array(64),
   }
 }
 

@@ -147,7 +147,8 @@ function* reportedSums(
 function* readJudgements(db: Database, org: number, query: BreakdownQuery): Sliced<Breakdown> {
   const range = hourRange(query.sinceMs, query.untilMs)
   const counted = {
-    ...{ org, index: judgementField },
+    org,
+    index: judgementField,
     sites: siteCodes(db, org, query.siteIds),
     types: typeCodes(db, org, query.types),
     codes: null,
@@ -254,7 +255,8 @@ const oneStep = (): number => 0
 export function* readClassVendor(db: Database, org: number, query: ClassVendorQuery): Sliced<ClassVendor> {
   const range = hourRange(query.sinceMs, query.untilMs)
   const counted = {
-    ...{ org, index: classVendorField },
+    org,
+    index: classVendorField,
     sites: siteCodes(db, org, query.siteIds),
     types: typeCodes(db, org, query.types),
   }
@@ -287,7 +289,8 @@ function pairRows(db: Database, org: number, sums: ReadonlyMap<number, number>):
 export function* readAgents(db: Database, org: number, query: AgentsQuery): Sliced<AgentCounts> {
   const range = hourRange(query.sinceMs, query.untilMs)
   const counted = {
-    ...{ org, index: agentField },
+    org,
+    index: agentField,
     sites: siteCodes(db, org, query.siteIds),
     types: typeCodes(db, org, query.types),
   }

@@ -106,7 +106,11 @@ function countingOf(
 ): Counting {
   const more = also.map(({ by: field, values }) => fieldClause(db, org, hashSeed, member[field], values))
   return {
-    ...{ edges, arrivals, exceptKeys, clauses: [...indexed, ...more], types: new Map() },
+    edges,
+    arrivals,
+    exceptKeys,
+    clauses: [...indexed, ...more],
+    types: new Map(),
     time: by === 'occurred' ? extra.at : extra.received,
     vouched: vouchedCodes(db, org),
     breakdowns: breakdowns.map(({ by: field, and, types }) => ({
@@ -202,7 +206,8 @@ function countRows(
   matches: ((row: number) => boolean) | null,
 ): void {
   const steps = edges.length
-  const [typeCodes, outcomes] = [rows.codes(member.type), rows.codes(member.outcome)]
+  const typeCodes = rows.codes(member.type)
+  const outcomes = rows.codes(member.outcome)
   const columns = breakdowns.map(({ first, second }) => ({
     first: codesIn(rows, first, vouched),
     second: second === null ? null : codesIn(rows, second, vouched),
@@ -237,7 +242,8 @@ function add(counts: Counts, key: number): void {
 
 /** Events of a block have close times, so the next one is usually in the same step. */
 export function stepAt(edges: readonly number[], at: number, near: number): number {
-  let [step, end] = [near, near + 1]
+  let step = near
+  let end = near + 1
   if (edges[near]! <= at && at < edges[end]!) return near
   if (edges[near]! > at) step = 0
   else end = edges.length - 1
@@ -267,7 +273,8 @@ function cellsOf(counts: Counts, edges: readonly number[]): Cell[] {
 }
 
 function typeRows(db: Database, org: number, { types, edges }: Counting): FilteredCounts['rows'] {
-  const [texts, outcomes] = [termTexts(db, org, member.type), termTexts(db, org, member.outcome)]
+  const texts = termTexts(db, org, member.type)
+  const outcomes = termTexts(db, org, member.outcome)
   return cellsOf(types, edges).map(({ code, outcome, startMs, count }) => ({
     type: texts.get(code) ?? '',
     outcome: outcomes.get(outcome) ?? '',

@@ -34,7 +34,9 @@ export function* readHistogram(
   const [firstEdge = 0, lastEdge = 0] = [edges[0], edges.at(-1)]
   const clauses = filterClauses(db, org, hashSeed, filter)
   const counting: Counting = {
-    ...{ clauses, edges, counts: new Map() },
+    clauses,
+    edges,
+    counts: new Map(),
     sinceMs: Math.max(firstEdge, filter.sinceMs ?? firstEdge),
     untilMs: Math.min(lastEdge, filter.untilMs ?? lastEdge),
     hasText: filter.text === undefined ? null : textFinder(filter.text),

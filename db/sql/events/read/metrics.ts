@@ -31,7 +31,9 @@ export function* readMetrics(db: Database, org: number, query: MetricsQuery): Sl
 export function* readMetricsText(db: Database, org: number, query: MetricsQuery): Sliced<MetricsText> {
   const { hours, texts, ...sums } = yield* countsOf(db, org, query)
   const orgId = JSON.stringify(query.orgId)
-  const [site, type, outcome] = [jsonOf(texts.site), jsonOf(texts.type), jsonOf(texts.outcome)]
+  const site = jsonOf(texts.site)
+  const type = jsonOf(texts.type)
+  const outcome = jsonOf(texts.outcome)
 
   function jsonOfHour(hour: number, counts: Count[]): string {
     const start = new Date(hour * hourMs).toISOString()
@@ -168,7 +170,9 @@ function summed(folded: readonly Count[], fresh: readonly Count[]): Count[] {
 
 /** Ascending by site, type, outcome: by their texts, whose alphabetic ranks form one number. */
 function orderBy(texts: Texts): Order {
-  const [site, type, outcome] = [ranksOf(texts.site), ranksOf(texts.type), ranksOf(texts.outcome)]
+  const site = ranksOf(texts.site)
+  const type = ranksOf(texts.type)
+  const outcome = ranksOf(texts.outcome)
   const rank = ([, siteCode, typeCode, outcomeCode]: Count): number =>
     (site(siteCode) * typesSpan + type(typeCode)) * outcomesSpan + outcome(outcomeCode)
   return (counts) =>

@@ -216,7 +216,8 @@ const stepMs = 250
 /** Rows between two looks at the clock. */
 const rowsPerCheck = 8
 /** The first rows of a search, and each further ones: finding rows takes some statements, however many they are. */
-const [firstRows, furtherRows] = [1_000, 4_000]
+const firstRows = 1_000
+const furtherRows = 4_000
 
 /** The page may be short, or empty with a `next` that continues the search. */
 function* searchPage(
@@ -232,7 +233,8 @@ function* searchPage(
   const provenanceOf = query.provenance === true ? provenanceReader(db, org) : null
   const events: StoredEvent[] = []
   let { before } = query
-  let [looked, bytes] = [0, 0]
+  let looked = 0
+  let bytes = 0
   for (;;) {
     const asked = { ...query, before, limit: looked === 0 ? firstRows : furtherRows }
     const { rows, next } = yield* newestRows(db, org, { indexed: clauses, clauses }, asked, ceilingSeq)

@@ -159,7 +159,8 @@ function sumsOfDay(day: DayColumns, { sites, types, codes = null }: FoldedRows):
   for (const [entry, code] of day.code.entries()) {
     if (sites?.has(day.site[entry]!) === false || types?.has(day.type[entry]!) === false) continue
     if (codes?.has(code) === false) continue
-    const [firstHour, lastHour] = [day.firstHour[entry]!, day.lastHour[entry]!]
+    const firstHour = day.firstHour[entry]!
+    const lastHour = day.lastHour[entry]!
     sums.add(firstHour, lastHour, code, day.outcome[entry]!, day.live[entry]!, day.expired[entry]!)
   }
   return sums.take()

@@ -114,7 +114,8 @@ function* addHours(
 export function changedHours(db: Database, org: number, afterSeq: number, lastSeq: number): Set<number> {
   const hours = new Set<number>()
   for (const zone of zonesBetween(db, org, afterSeq + 1, lastSeq + 1)) {
-    const [first, last] = [Math.floor(zone.minAt / hourMs), Math.floor(zone.maxAt / hourMs)]
+    const first = Math.floor(zone.minAt / hourMs)
+    const last = Math.floor(zone.maxAt / hourMs)
     hours.add(first)
     hours.add(last)
     if (last - first < 2) continue

@@ -20,7 +20,8 @@ export function mergeFirst(db: Database, small: BlockSpan[]): boolean {
     events += small[count++]!.events
   }
   const blocks = small.splice(0, count)
-  const [place, last] = [blocks[0]!.place, blocks.at(-1)!.place]
+  const place = blocks[0]!.place
+  const last = blocks.at(-1)!.place
   const whole = readWholeBlocks(db, place, last)
   if (whole.length !== blocks.length) throw new Error(`a block from ${place} to ${last} is missing`)
   const content = concat(whole.map(unpackBlock))

@@ -138,7 +138,8 @@ interface SetDialogProps {
 
 function SetDialog({ enrollment, onCodes, onClose }: SetDialogProps) {
   const submit = async (form: FormData): Promise<void> => {
-    const [code, password] = [textOf(form, 'code'), textOf(form, 'password')]
+    const code = textOf(form, 'code')
+    const password = textOf(form, 'password')
     onCodes(await identityApi.setSecondFactor({ token: enrollment.token, code, password }))
   }
   return (

@@ -60,7 +60,8 @@ export function AuditLog() {
         onSubmit={(event) => {
           event.preventDefault()
           const form = new FormData(event.currentTarget)
-          const [q, action] = [textOf(form, 'q'), textOf(form, 'action')]
+          const q = textOf(form, 'q')
+          const action = textOf(form, 'action')
           search({ q, action, since: textOf(form, 'since'), until: textOf(form, 'until') })
         }}
       >

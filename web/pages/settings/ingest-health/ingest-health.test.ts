@@ -41,8 +41,15 @@ test('law: the columns add up to the response for any clock of the browser', () 
 test('an active key has its issues, each with advice', () => {
   const key: IngestKey = {
     ...sums,
-    ...{ id: 'key_a', label: 'a', prefix: 'agtx_ik_aaaaaaaa', state: 'active', createdAt: since },
-    ...{ lastUsedAt: since, neverUsed: false, seenInBrowserAt: null, clock: { state: 'fine', offMs: 90 } },
+    id: 'key_a',
+    label: 'a',
+    prefix: 'agtx_ik_aaaaaaaa',
+    state: 'active',
+    createdAt: since,
+    lastUsedAt: since,
+    neverUsed: false,
+    seenInBrowserAt: null,
+    clock: { state: 'fine', offMs: 90 },
   }
   expect(keyIssues(key)).toEqual([])
   const texts = (one: IngestKey) => keyIssues(one).map(({ text }) => text)

@@ -187,7 +187,8 @@ function HourTable({ hours, labelOf }: HourTableProps) {
 /** The period of the rows, for the file name. */
 function hoursPeriod(hours: IngestHour[]): Partial<Pick<CsvFile<IngestHour>, 'period'>> {
   const times = hours.map(({ hour }) => hour).toSorted()
-  const [since, until] = [times[0], times.at(-1)]
+  const since = times[0]
+  const until = times.at(-1)
   return since === undefined || until === undefined ? {} : { period: { since, until } }
 }
 

@@ -39,7 +39,8 @@ export function CreateKeyDialog({ kinds, onCreated, onClose }: CreateKeyDialogPr
   const submit = async (form: FormData): Promise<void> => {
     const kind = kinds.find((candidate) => candidate === form.get('kind')) ?? kinds[0] ?? 'ingest'
     created.value = await api.createKey({
-      ...{ kind, label: textOf(form, 'label').trim() },
+      kind,
+      label: textOf(form, 'label').trim(),
       ...limitsOf(kind, form),
     })
     onCreated()

@@ -65,7 +65,8 @@ function stateText({ hidden, restricted, seen }: Site): string {
 
 function SiteDialog({ site, onDone, onClose }: { site: Site; onDone: () => void; onClose: () => void }) {
   const submit = async (form: FormData): Promise<void> => {
-    const [hidden, restricted] = [form.has('hidden'), form.has('restricted')]
+    const hidden = form.has('hidden')
+    const restricted = form.has('restricted')
     const hosts = textOf(form, 'hosts')
       .split(/[\s,]+/)
       .filter((host) => host !== '')

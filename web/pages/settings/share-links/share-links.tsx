@@ -59,7 +59,10 @@ function List() {
 }
 
 const pageNames: { readonly [page in ShareLink['page']]: string } = {
-  ...{ analytics: 'Analytics', explore: 'Explore', overview: 'Overview', view: 'Logs' },
+  analytics: 'Analytics',
+  explore: 'Explore',
+  overview: 'Overview',
+  view: 'Logs',
 }
 
 function Shows({ link }: { link: ShareLink }) {

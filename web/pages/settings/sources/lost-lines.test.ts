@@ -3,12 +3,28 @@ import { expect, test } from 'bun:test'
 import { lossesOf } from './lost-lines.tsx'
 
 const log = {
-  ...{ siteId: 'shop', path: '/var/log/a.log', format: 'combined', agents: 0, people: 0 },
-  ...{ newestAt: null, storedAt: null, isDrain: false, reader: null, lines: 1_000, bad: 0 },
+  siteId: 'shop',
+  path: '/var/log/a.log',
+  format: 'combined',
+  agents: 0,
+  people: 0,
+  newestAt: null,
+  storedAt: null,
+  isDrain: false,
+  reader: null,
+  lines: 1_000,
+  bad: 0,
 }
 const address = {
-  ...{ siteId: 'shop', org: 'default', listen: 'udp:127.0.0.1:514', received: 80, dropped: 0, bad: 0 },
-  ...{ lastAt: null, format: null, problem: null },
+  siteId: 'shop',
+  org: 'default',
+  listen: 'udp:127.0.0.1:514',
+  received: 80,
+  dropped: 0,
+  bad: 0,
+  lastAt: null,
+  format: null,
+  problem: null,
 }
 
 test('nothing is said where nothing was lost', () => {

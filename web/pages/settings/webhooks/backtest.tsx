@@ -111,12 +111,14 @@ function lasted(from: string, to: string): string {
   return isInHours ? counted(Math.round(minutes / 60), 'hour') : counted(minutes, 'minute')
 }
 
-const [width, height] = [720, 120]
+const width = 720
+const height = 120
 
 /** Values as a line, the threshold or the usual range behind it, and the alerts as marked times. */
 function Chart({ view, measure }: { view: BacktestView; measure: MeasureName }) {
   const { points, threshold, incidents, group } = view
-  const [firstMs, lastMs] = [Date.parse(points[0]!.at), Date.parse(points.at(-1)!.at)]
+  const firstMs = Date.parse(points[0]!.at)
+  const lastMs = Date.parse(points.at(-1)!.at)
   const span = Math.max(1, lastMs - firstMs)
   const highs = points.map(({ value, high }) => Math.max(value ?? 0, high ?? 0))
   const top = Math.max(...highs, threshold ?? 0, measure === 'share' ? 0.01 : 1) * 1.05
@@ -133,7 +135,8 @@ function Chart({ view, measure }: { view: BacktestView; measure: MeasureName }) 
       <figcaption>{measureText(measure, top / 1.05)}</figcaption>
       <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" role="img" aria-label={about}>
         {own.map(({ from, to }) => {
-          const [left, right] = [x(from), to === null ? width : x(to)]
+          const left = x(from)
+          const right = to === null ? width : x(to)
           return <rect class="fired" x={left} y="0" width={Math.max(2, right - left)} height={height} />
         })}
         <path class="usual" d={band(points, x, y)} />

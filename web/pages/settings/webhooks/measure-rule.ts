@@ -36,8 +36,19 @@ export const groupNames: readonly { value: string; text: string }[] = [
   { value: '', text: 'No groups' },
   ...[
     ['name', 'agent name'],
-    ...[['vendor'], ['class', 'agent class'], ['siteId', 'site'], ['type'], ['outcome'], ['tool'], ['page']],
-    ...[['purpose'], ['verdict'], ['trust'], ['decision'], ['ruleId', 'policy rule'], ['protocol']],
+    ['vendor'],
+    ['class', 'agent class'],
+    ['siteId', 'site'],
+    ['type'],
+    ['outcome'],
+    ['tool'],
+    ['page'],
+    ['purpose'],
+    ['verdict'],
+    ['trust'],
+    ['decision'],
+    ['ruleId', 'policy rule'],
+    ['protocol'],
   ].map(([value = '', text = value]) => ({ value, text })),
 ]
 

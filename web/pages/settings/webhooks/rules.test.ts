@@ -20,8 +20,12 @@ test('the condition of each kind of rule', () => {
 
 test('the condition of a share names the part and the whole', () => {
   const rule: Parameters<typeof measureCondition>[0] = {
-    ...{ measure: 'share', filter: { type: ['agent.requested'] }, of: { outcome: ['blocked'] } },
-    ...{ condition: { kind: 'above', value: 0.2 }, windowMinutes: 60, groupBy: 'vendor' },
+    measure: 'share',
+    filter: { type: ['agent.requested'] },
+    of: { outcome: ['blocked'] },
+    condition: { kind: 'above', value: 0.2 },
+    windowMinutes: 60,
+    groupBy: 'vendor',
   }
   expect(measureCondition(rule)).toBe(
     'share of events with outcome:blocked above 20 % in 1 hour, by vendor, only type:agent.requested',

@@ -353,11 +353,17 @@ const fields: { readonly [name in NumberName]: NumberInput } = {
   },
   eventsMin: {
     label: 'Minimum events (ignored below this)',
-    ...{ min: 1, max: 1e9, step: 1, initial: 20 },
+    min: 1,
+    max: 1e9,
+    step: 1,
+    initial: 20,
   },
   minutes: {
     label: 'Minutes without events (1 to 10,080)',
-    ...{ min: 1, max: 10_080, step: 1, initial: 30 },
+    min: 1,
+    max: 10_080,
+    step: 1,
+    initial: 30,
   },
 }
 

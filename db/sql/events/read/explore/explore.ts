@@ -78,7 +78,8 @@ interface Span {
 
 /** Whether times of the span may be in any of these hours. */
 function holdsHour({ minAt, maxAt }: Span, hours: ReadonlySet<number>): boolean {
-  const [first, last] = [Math.floor(minAt / hourMs), Math.floor(maxAt / hourMs)]
+  const first = Math.floor(minAt / hourMs)
+  const last = Math.floor(maxAt / hourMs)
   if (last - first < hours.size) {
     for (let hour = first; hour <= last; hour++) if (hours.has(hour)) return true
     return false

@@ -173,7 +173,8 @@ export function distinctTally(steps: number, placesMax = distinctPlacesMax): Tal
         const times = 2 ** left
         const sampled = Math.sqrt((times - 1) / (Math.max(1, kept) * times))
         return {
-          ...{ events: events.sums(groups)[0] ?? 0, total: kept * times },
+          events: events.sums(groups)[0] ?? 0,
+          total: kept * times,
           steps: counts.map((one) => one * times),
           error: left > 0 ? sampled : kept > exactMax ? hashError : 0,
         }

@@ -146,7 +146,8 @@ export const tokenPaths = ['tokens', 'tokens.input', 'tokens.output']
 export function tokensOf(members: Members, slot: number): number | null {
   const whole = members.number(slot)
   if (whole !== null) return whole
-  const [input, output] = [members.number(slot + 1), members.number(slot + 2)]
+  const input = members.number(slot + 1)
+  const output = members.number(slot + 2)
   return input === null && output === null ? null : (input ?? 0) + (output ?? 0)
 }
 

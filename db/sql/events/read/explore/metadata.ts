@@ -126,7 +126,10 @@ function namesOf(paths: readonly string[]): Name[] {
   const of = (rest: string, slot: number): Name[] => [
     { bytes: quoted(rest), slot, rank: rank++, below: null },
     ...cuts(rest).map(([first, later]) => ({
-      ...{ bytes: quoted(first), slot, rank: -1, below: of(later, slot) },
+      bytes: quoted(first),
+      slot,
+      rank: -1,
+      below: of(later, slot),
     })),
   ]
   return paths.flatMap(of)

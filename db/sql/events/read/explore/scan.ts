@@ -58,7 +58,8 @@ export function scanner(
       const { offsets } = hours
       const coded = { ...codedSegment(query, paths.length, members, groups), offsets, stepOf }
       if (measureSegment({ ...coded, steps: edges.length - 1 }, tally)) return true
-      const [group, amount] = [groupOf(null), amountOf(null)]
+      const group = groupOf(null)
+      const amount = amountOf(null)
       for (let position = 0; position < segmentEvents; position++) {
         const step = stepOf[offsets[position]!]!
         if (step < 0) continue
@@ -70,7 +71,8 @@ export function scanner(
       return true
     },
     *add(block, part, zone, within) {
-      const [times, types] = [block.codes(extra.at), block.codes(member.type)]
+      const times = block.codes(extra.at)
+      const types = block.codes(member.type)
       const group = groupOf(block)
       const amount = amountOf(block)
       members?.open(block, zone)
@@ -115,7 +117,8 @@ function fillSteps(stepOf: Int32Array, edges: readonly number[], baseHour: numbe
   const placeOf = (hour: number) => Math.min(Math.max(hour - baseHour, 0), noOffset)
   stepOf.fill(-1)
   for (let step = 0; step < edges.length - 1; step++) {
-    const [from, until] = [Math.ceil(edges[step]! / hourMs), Math.floor(edges[step + 1]! / hourMs)]
+    const from = Math.ceil(edges[step]! / hourMs)
+    const until = Math.floor(edges[step + 1]! / hourMs)
     stepOf.fill(step, placeOf(from), placeOf(until))
   }
 }

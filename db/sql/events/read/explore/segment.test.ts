@@ -45,7 +45,9 @@ test('the sums of any columns, filters and hours', () => {
     fc.property(asked, ({ by, measured, filters, hours }) => {
       const offsets = new Uint16Array(segmentEvents).fill(0xffff)
       offsets.set(hours)
-      const [groups, tally, expected] = [groupsOf(steps), sumTally(steps), sumTally(steps)]
+      const groups = groupsOf(steps)
+      const tally = sumTally(steps)
+      const expected = sumTally(steps)
       const groupOf = (code: number) => (by === null ? groups.of('all') : groups.ofText(by.text(code)))
       for (let position = 0; position < rows; position++) {
         const step = stepOf[hours[position]!]!

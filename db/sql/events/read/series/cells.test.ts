@@ -10,9 +10,19 @@ const steps = 24
 const blockRows = 256
 
 const readingOf = (value: 'sessions' | 'p95', placesMax: number): Reading => ({
-  ...{ db: {} as Database, org: 1, value, steps, indexed: [], clauses: [], part: null, groupMember: null },
+  db: {} as Database,
+  org: 1,
+  value,
+  steps,
+  indexed: [],
+  clauses: [],
+  part: null,
+  groupMember: null,
   edges: Array.from({ length: steps + 1 }, (_, n) => n * stepMs),
-  ...{ groups: new Map(), found: pairs(placesMax), endMs: Infinity, unfolded: new Map() },
+  groups: new Map(),
+  found: pairs(placesMax),
+  endMs: Infinity,
+  unfolded: new Map(),
 })
 
 /** Events in blocks as a log has them: newest block first, times in a block in any order within `spreadMs`. */
@@ -47,7 +57,8 @@ const scales = fc.record({
 })
 
 test('law: distinct values of complete steps are exact, however many steps there are', () => {
-  let [whole, dropped] = [0, 0]
+  let whole = 0
+  let dropped = 0
   fc.assert(
     fc.property(scales, ({ perStep, spreadMs, seed }) => {
       const reading = readingOf('sessions', 2 ** 13)

@@ -48,7 +48,8 @@ export function cellsOf({ groups, steps, value, part }: Reading, of: number): Ce
   let cells = groups.get(code)
   if (cells === undefined) {
     cells = {
-      ...{ index: groups.size, events: new Uint32Array(steps) },
+      index: groups.size,
+      events: new Uint32Array(steps),
       part: new Uint32Array(part === null ? 0 : steps),
       values: new Float64Array(value === null || value === 'p95' ? 0 : steps),
     }

@@ -127,7 +127,8 @@ export function* addRollups(
   hours: ReadonlyMap<number, number>,
 ): Sliced<number> {
   const all = [...hours.keys()]
-  const [first, end] = [all[0]!, all.at(-1)! + 1]
+  const first = all[0]!
+  const end = all.at(-1)! + 1
   for (let until = end; until > first; until -= weekHours) {
     if (performance.now() > reading.endMs || !makeRoom(reading, 0)) return until * hourMs
     yield* addWeek(reading, plan, { from: Math.max(first, until - weekHours), until }, hours)

@@ -23,12 +23,18 @@ export function* readSeries(db: Database, org: number, hashSeed: number, query: 
     ...also.map(({ by, values }) => fieldClause(db, org, hashSeed, member[by], values)),
   ]
   const reading: Reading = {
-    ...{ db, org, value: query.value ?? null, steps: edges.length - 1, edges },
+    db,
+    org,
+    value: query.value ?? null,
+    steps: edges.length - 1,
+    edges,
     indexed: filterClauses(db, org, hashSeed, query.filter),
     clauses: clausesOf(query),
     part: part === undefined ? null : clausesOf(part),
     groupMember: by === null ? null : member[by],
-    ...{ groups: new Map(), found: noPairs(query.value ?? null), unfolded: new Map() },
+    groups: new Map(),
+    found: noPairs(query.value ?? null),
+    unfolded: new Map(),
     endMs: performance.now() + query.budgetMs,
   }
   const plan = planOf(reading)
@@ -54,8 +60,10 @@ function split(edges: readonly number[], hourly: boolean): { hours: Map<number, 
     if (sinceMs < untilMs) spans.push({ sinceMs, untilMs, step })
   }
   for (let step = 0; step + 1 < edges.length; step++) {
-    const [sinceMs, untilMs] = [edges[step]!, edges[step + 1]!]
-    const [first, end] = [Math.ceil(sinceMs / hourMs), Math.floor(untilMs / hourMs)]
+    const sinceMs = edges[step]!
+    const untilMs = edges[step + 1]!
+    const first = Math.ceil(sinceMs / hourMs)
+    const end = Math.floor(untilMs / hourMs)
     if (!hourly || first >= end) add(sinceMs, untilMs, step)
     else {
       add(sinceMs, first * hourMs, step)
@@ -77,7 +85,8 @@ interface Span {
 /** Newest first, so that only the oldest part is missing when the budget ends. Returns the first complete moment. */
 function* addColumns(reading: Reading, spans: readonly Span[]): Sliced<number> {
   const { db, org, indexed, clauses } = reading
-  const [first, last] = [spans[0], spans.at(-1)]
+  const first = spans[0]
+  const last = spans.at(-1)
   if (first === undefined || last === undefined) return -Infinity
   const within = { sinceMs: first.sinceMs, untilMs: last.untilMs }
   const bounds = boundsOf({ filter: within, before: null }, Number.MAX_SAFE_INTEGER)
@@ -116,7 +125,8 @@ function addBlock(reading: Reading, block: OpenBlock, { spans, edges, members, m
   const codes = groupMember === null ? null : block.codes(groupMember)
   const hashes = value === 'sessions' || value === 'subjects' ? block.codes(distinct[value]) : null
   const durations = value === 'p95' ? block.codes(extra.duration) : null
-  const [firstMs, lastMs] = [edges[0]!, edges.at(-1)!]
+  const firstMs = edges[0]!
+  const lastMs = edges.at(-1)!
   const isOne = codes === null ? cellsOf(reading, 0) : null
   let cells = isOne!
   // The group, and the distinct value, of the event before, which are often the same.

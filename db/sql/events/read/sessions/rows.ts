@@ -160,9 +160,16 @@ function visitBlock(
     const id = idsByText.get(block.session(row)) // a code alone is ambiguous
     if (id === undefined) continue
     const one: SessionRow = {
-      ...{ at: block.at(row), seq: block.firstSeq + row, zone, row },
-      ...{ siteId: sites[row]!, type: types[row]!, outcome: outcomes[row]! },
-      ...{ class: classes[row]!, vendor: vendors[row]!, trust: trusts[row]! },
+      at: block.at(row),
+      seq: block.firstSeq + row,
+      zone,
+      row,
+      siteId: sites[row]!,
+      type: types[row]!,
+      outcome: outcomes[row]!,
+      class: classes[row]!,
+      vendor: vendors[row]!,
+      trust: trusts[row]!,
     }
     const rows = found.get(id)
     if (rows === undefined) found.set(id, [one])

@@ -95,7 +95,8 @@ function* readSample(
   query: TrustReachedQuery,
   { clauses, oneIn, endMs }: { clauses: Clause[]; oneIn: number; endMs: number },
 ): Sliced<TrustReached | null> {
-  const [sinceMs, untilMs] = [query.sinceMs - aroundMs, query.untilMs + aroundMs]
+  const sinceMs = query.sinceMs - aroundMs
+  const untilMs = query.untilMs + aroundMs
   const heightOf = trustHeights(db, org)
   const sessions = new Map<number, Known>() // by code
   const add = (code: number, at: number, height: number, isMeant: () => boolean): void => {
@@ -174,7 +175,8 @@ function raise(
   if (block === null) return
   const codes = block.codes(member.sessionId)
   if (!codes.some((code) => byCode.has(code))) return
-  const [trusts, types] = [block.codes(member.trust), block.codes(member.type)]
+  const trusts = block.codes(member.trust)
+  const types = block.codes(member.type)
   for (let row = 0; row < block.rows; row++) {
     const at = block.at(row)
     if (at < query.sinceMs - aroundMs || at >= query.untilMs + aroundMs) continue
