@@ -121,10 +121,13 @@ function requireInputs(): void {
 
 /** The licences that `sightglass licenses` prints, and from which the bill of materials is made. */
 async function writeLicenses(folder: string): Promise<void> {
-  const found = await components(root, { server: [mainEntry, ...workerEntries], web: ['web/index.html'] })
+  const shippedComponents = await components(root, {
+    server: [mainEntry, ...workerEntries],
+    web: ['web/index.html'],
+  })
   mkdirSync(folder)
-  writeFileSync(join(folder, 'licenses.txt'), licensesText(found))
-  const list = found.map(({ name, version, license }) => ({ name, version, license }))
+  writeFileSync(join(folder, 'licenses.txt'), licensesText(shippedComponents))
+  const list = shippedComponents.map(({ name, version, license }) => ({ name, version, license }))
   writeFileSync(join(folder, 'components.json'), JSON.stringify({ components: list }))
 }
 

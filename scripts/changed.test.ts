@@ -22,11 +22,11 @@ test('distance counts the imports to the nearest changed file', () => {
 
 test('a test that runs the executable depends on the sources of the server and of the dashboard', () => {
   const graph = readGraph()
-  const of = (changed: string) => distances(graph, [changed])
-  expect(of('scripts/suites.ts').get('scripts/suites.test.ts')).toBe(1)
-  expect(of('server/app.ts').get('tests/e2e/dashboard.test.ts')).toBeGreaterThan(2)
-  expect(of('web/shell.tsx').get('tests/e2e/dashboard.test.ts')).toBeGreaterThan(2)
-  expect(of('tests/e2e/dashboard.test.ts').get('scripts/suites.test.ts')).toBeUndefined()
+  const distancesFrom = (changed: string) => distances(graph, [changed])
+  expect(distancesFrom('scripts/suites.ts').get('scripts/suites.test.ts')).toBe(1)
+  expect(distancesFrom('server/app.ts').get('tests/e2e/dashboard.test.ts')).toBeGreaterThan(2)
+  expect(distancesFrom('web/shell.tsx').get('tests/e2e/dashboard.test.ts')).toBeGreaterThan(2)
+  expect(distancesFrom('tests/e2e/dashboard.test.ts').get('scripts/suites.test.ts')).toBeUndefined()
 })
 
 test('the nearest files that fit into the time run, and changed test files always run', () => {

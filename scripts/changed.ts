@@ -12,13 +12,13 @@ const builtFrom = ['server/main.ts', 'web/main.tsx']
 export type Graph = Map<string, string[]>
 
 export function readGraph(): Graph {
-  const known = new Set(lines('git', 'ls-files', '--cached', '--others', '--exclude-standard'))
+  const knownPaths = new Set(lines('git', 'ls-files', '--cached', '--others', '--exclude-standard'))
   const graph: Graph = new Map()
-  for (const path of known) {
+  for (const path of knownPaths) {
     if (!/\.(?:tsx?|mjs|css|sql|html|json)$/.test(path) || !existsSync(join(root, path))) continue
     const source = { path, text: readFileSync(join(root, path), 'utf8') }
     const imported = importsOf(source).flatMap(({ to, typeOnly }) => (to === null || typeOnly ? [] : [to]))
-    graph.set(path, [...new Set([...imported, ...referencesOf(source, known)])])
+    graph.set(path, [...new Set([...imported, ...referencesOf(source, knownPaths)])])
   }
   graph.get(builtBy)?.push(...builtFrom)
   return graph
@@ -40,12 +40,12 @@ export function distances(graph: Graph, changed: string[]): Map<string, number> 
   const importers = new Map<string, string[]>()
   for (const [path, imports] of graph)
     for (const imported of imports) importers.set(imported, [...(importers.get(imported) ?? []), path])
-  const found = new Map(changed.map((path) => [path, 0]))
-  for (const [path, distance] of found)
+  const distanceByPath = new Map(changed.map((path) => [path, 0]))
+  for (const [path, distance] of distanceByPath)
     // a Map yields entries that are added during the iteration
     for (const importer of importers.get(path) ?? [])
-      if (!found.has(importer)) found.set(importer, distance + 1)
-  return found
+      if (!distanceByPath.has(importer)) distanceByPath.set(importer, distance + 1)
+  return distanceByPath
 }
 
 function lines(...command: string[]): string[] {

@@ -22,8 +22,8 @@ export async function components(
     ...(await packagesIn(root, entries.web, 'browser')),
     ...copied.map((name) => join(root, 'node_modules', name)),
   ])
-  const found = [...folders].map(describe)
-  return [...found, bun(root)].sort((a, b) => (a.name < b.name ? -1 : 1))
+  const packages = [...folders].map(describe)
+  return [...packages, bun(root)].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
 async function packagesIn(root: string, entries: string[], target: 'bun' | 'browser'): Promise<string[]> {
@@ -50,7 +50,7 @@ function describe(folder: string): Component {
     readFileSync(join(folder, 'package.json'), 'utf8'),
   ) as Manifest
   const spdx = typeof license === 'string' ? license : (license?.type ?? 'unknown')
-  const file = readdirSync(folder).find((each) => /^licen[cs]e(\.(md|txt))?$/i.test(each))
+  const file = readdirSync(folder).find((fileName) => /^licen[cs]e(\.(md|txt))?$/i.test(fileName))
   const text =
     file === undefined
       ? `${name} is distributed under ${spdx}; its package carries no licence text.`
@@ -68,10 +68,10 @@ function bun(root: string): Component {
 }
 
 /** One text for people: a list, then every licence. */
-export function licensesText(all: Component[]): string {
+export function licensesText(componentList: Component[]): string {
   const rule = '-'.repeat(72)
-  const list = all.map(({ name, version, license }) => `${name} ${version} (${license})`)
-  const texts = all.map(
+  const list = componentList.map(({ name, version, license }) => `${name} ${version} (${license})`)
+  const texts = componentList.map(
     ({ name, version, license, text }) => `${rule}\n${name} ${version} (${license})\n${rule}\n\n${text}\n`,
   )
   return ['The executable holds work of others:', '', ...list, '', ...texts].join('\n')

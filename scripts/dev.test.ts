@@ -19,12 +19,12 @@ const appliance = Bun.serve({
     })
   },
 })
-const own = `127.0.0.1:${appliance.port}`
+const applianceHost = `127.0.0.1:${appliance.port}`
 let server: Running
 let url = ''
 
 beforeAll(async () => {
-  const args = ['--api', `http://${own}`, '--listen', '127.0.0.1:0']
+  const args = ['--api', `http://${applianceHost}`, '--listen', '127.0.0.1:0']
   server = run([process.execPath, join(root, 'scripts/dev.ts'), ...args], { cwd: root, env: {} })
   url = await server.line((line) => /work on (http:\S+),/.exec(line)?.[1] ?? null, 15_000)
 }, 20_000)
@@ -49,13 +49,13 @@ test('every path of the dashboard returns its page, and the files that it names 
 test('requests reach the appliance as if they were sent to it directly', async () => {
   const headers = { origin: url, 'content-type': 'application/json' }
   const answer = await fetch(`${url}/api/sign-in?a=1`, { method: 'POST', headers, body: '{"b":2}' })
-  const seen = {
+  const request = {
     method: 'POST',
     path: '/api/sign-in?a=1',
-    host: own,
-    origin: `http://${own}`,
+    host: applianceHost,
+    origin: `http://${applianceHost}`,
     body: '{"b":2}',
   }
-  expect(await answer.json()).toEqual(seen)
+  expect(await answer.json()).toEqual(request)
   expect(await (await fetch(`${url}/v1/limits`)).json()).toMatchObject({ method: 'GET', path: '/v1/limits' })
 })

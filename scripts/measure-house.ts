@@ -32,7 +32,7 @@ const longest = product
 
 const small = slivers(sources, edges)
 const explained = small.filter(({ path }) =>
-  exceptions.some((each) => each.rule === 'sliver' && each.path === path),
+  exceptions.some((exception) => exception.rule === 'sliver' && exception.path === path),
 )
 
 const upward = upwardImports(edges)

@@ -13,8 +13,11 @@ const npmFolder = join(tmpdir(), `sightglass-postgres-${npmVersion}`)
 
 /** The folder of `initdb` and `postgres`, null without one. `POSTGRES_BIN` names another one. */
 export function postgresFolder(): string | null {
-  const known = [...folders, join(npmFolder, 'bin')]
-  return process.env['POSTGRES_BIN'] || (known.find((folder) => existsSync(join(folder, 'postgres'))) ?? null)
+  const candidateFolders = [...folders, join(npmFolder, 'bin')]
+  return (
+    process.env['POSTGRES_BIN'] ||
+    (candidateFolders.find((folder) => existsSync(join(folder, 'postgres'))) ?? null)
+  )
 }
 
 /** The pooler that tests connect through, null without one. */

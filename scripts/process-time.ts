@@ -48,26 +48,26 @@ export interface ProcessTree {
  * The time of the others is lost: samples find it, because no parent's `waitedMs` grows by it when they end.
  */
 export function processTree(root: number): ProcessTree {
-  let known = new Map<number, ProcessTime>()
+  let lastSample = new Map<number, ProcessTime>()
   let lostMs = 0
   /** Adds the processes that ended since the last sample, less what their parents waited for. */
   const lose = (living: Map<number, ProcessTime>, waitedMs: number): void => {
-    const ended = [...known.values()].filter(({ pid }) => !living.has(pid))
+    const ended = [...lastSample.values()].filter(({ pid }) => !living.has(pid))
     const endedMs = ended.reduce((sum, { ownMs, waitedMs: children }) => sum + ownMs + children, 0)
     lostMs += Math.max(0, endedMs - Math.max(0, waitedMs))
   }
   return {
     sample(processes) {
-      const living = descendants(processes, (pid) => pid === root || known.has(pid))
+      const living = descendants(processes, (pid) => pid === root || lastSample.has(pid))
       let waitedMs = 0
       for (const { pid, waitedMs: now } of living.values())
-        waitedMs += now - (known.get(pid)?.waitedMs ?? now)
+        waitedMs += now - (lastSample.get(pid)?.waitedMs ?? now)
       lose(living, waitedMs)
-      known = living
+      lastSample = living
     },
     end(usageMs) {
-      const last = known.get(root)
-      known.delete(root)
+      const last = lastSample.get(root)
+      lastSample.delete(root)
       lose(new Map(), usageMs - (last === undefined ? 0 : last.ownMs + last.waitedMs))
       return usageMs + lostMs
     },
@@ -78,12 +78,12 @@ export function processTree(root: number): ProcessTree {
 function descendants(processes: ProcessTime[], belongs: (pid: number) => boolean): Map<number, ProcessTime> {
   const living = new Map<number, ProcessTime>()
   const children = Map.groupBy(processes, ({ parent }) => parent)
-  const add = (found: ProcessTime): void => {
-    if (living.has(found.pid)) return
-    living.set(found.pid, found)
-    for (const child of children.get(found.pid) ?? []) add(child)
+  const add = (descendant: ProcessTime): void => {
+    if (living.has(descendant.pid)) return
+    living.set(descendant.pid, descendant)
+    for (const child of children.get(descendant.pid) ?? []) add(child)
   }
-  for (const found of processes) if (belongs(found.pid)) add(found)
+  for (const candidate of processes) if (belongs(candidate.pid)) add(candidate)
   return living
 }
 
@@ -97,7 +97,7 @@ export function watchProcess(pid: number): (usageMs: number) => number {
   trees.add(tree)
   timer ??= setInterval(() => {
     const processes = readProcesses()
-    for (const each of trees) each.sample(processes)
+    for (const watchedTree of trees) watchedTree.sample(processes)
   }, sampleMs)
   return (usageMs) => {
     trees.delete(tree)

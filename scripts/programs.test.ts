@@ -35,8 +35,8 @@ test.if(mayInstall)('all packages at once, or a failing group alone', async () =
   expect(await installGroups(three)).toEqual({ one: null, two: null, three: null })
   expect(installations()).toEqual(['a b c'])
   const failing = { one: ['a'], two: ['absent'], three: [] }
-  const { two, ...others } = await installGroups(failing)
-  expect(others).toEqual({ one: null, three: null })
+  const { two, ...otherGroups } = await installGroups(failing)
+  expect(otherGroups).toEqual({ one: null, three: null })
   expect(two).toContain('Unable to locate package absent')
   expect(installations()).toEqual(['a absent', 'a', 'absent'])
   expect(await installGroups({ two: ['absent'] })).toEqual({

@@ -50,10 +50,10 @@ export async function installGroups<Name extends string>(
   groups: Record<Name, string[]>,
 ): Promise<Record<Name, string | null>> {
   const names = Object.keys(groups) as Name[]
-  const wanted = names.filter((name) => groups[name].length > 0)
-  const failure = await installPackages(wanted.flatMap((name) => groups[name]))
+  const neededGroups = names.filter((name) => groups[name].length > 0)
+  const failure = await installPackages(neededGroups.flatMap((name) => groups[name]))
   const failures = Object.fromEntries(names.map((name) => [name, null])) as Record<Name, string | null>
-  const isAlone = failure === null || wanted.length === 1
-  for (const name of wanted) failures[name] = isAlone ? failure : await installPackages(groups[name])
+  const isAlone = failure === null || neededGroups.length === 1
+  for (const name of neededGroups) failures[name] = isAlone ? failure : await installPackages(groups[name])
   return failures
 }

@@ -50,8 +50,8 @@ export const targetNames = Object.keys(targets) as TargetName[]
 /** Throws for an unknown name. */
 export function readTargets(list: string): TargetName[] {
   return list.split(',').map((name) => {
-    const found = targetNames.find((each) => each === name)
-    if (found === undefined) throw new Error(`"${name}" is not one of ${targetNames.join(', ')}`)
-    return found
+    const target = targetNames.find((targetName) => targetName === name)
+    if (target === undefined) throw new Error(`"${name}" is not one of ${targetNames.join(', ')}`)
+    return target
   })
 }

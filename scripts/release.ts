@@ -27,7 +27,7 @@ import {
   type Built,
   type PackageKind,
 } from './packages/packages.ts'
-import { about } from './packages/system-files.ts'
+import { packageInfo } from './packages/system-files.ts'
 import { readTargets, targetNames, targets, type TargetName } from './release-targets.ts'
 import { cycloneDx } from './sbom.ts'
 
@@ -43,10 +43,12 @@ export interface ReleaseWanted {
 
 /** Returns the targets whose runtime could not be fetched; everything else is in `out`. */
 export async function release(options: ReleaseWanted): Promise<TargetName[]> {
-  const { out, targets: wanted, packages: kinds, keyFile, say } = options
+  const { out, targets: requestedTargets, packages: kinds, keyFile, say } = options
   const key = keyFile === null ? null : createPrivateKey(readFileSync(keyFile, 'utf8'))
   const openPgp =
-    key === null ? null : openPgpKey(key, `Sightglass releases ${about.maintainer.replace(/^[^<]*/, '')}`)
+    key === null
+      ? null
+      : openPgpKey(key, `Sightglass releases ${packageInfo.maintainer.replace(/^[^<]*/, '')}`)
   clear(out)
   const work = join(out, '.building')
   mkdirSync(work, { recursive: true })
@@ -63,7 +65,7 @@ export async function release(options: ReleaseWanted): Promise<TargetName[]> {
       url,
       key: openPgp,
     })
-    for (const name of wanted) {
+    for (const name of requestedTargets) {
       try {
         await packages.add(await buildFor(name, work, assets.embedded, out))
         say(`built ${name}`)

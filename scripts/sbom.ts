@@ -8,7 +8,7 @@ export function cycloneDx(
   components: Pick<Component, 'name' | 'version' | 'license'>[],
   foreign: Foreign[] = [],
 ): string {
-  const own = `pkg:generic/sightglass@${version}`
+  const productPurl = `pkg:generic/sightglass@${version}`
   const parts = components.map((component) => ({
     type: 'library',
     'bom-ref': purl(component),
@@ -36,15 +36,15 @@ export function cycloneDx(
     metadata: {
       component: {
         type: 'application',
-        'bom-ref': own,
+        'bom-ref': productPurl,
         name: 'sightglass',
         version,
-        purl: own,
+        purl: productPurl,
         licenses: [{ license: { id: 'Apache-2.0' } }],
       },
     },
     components: [...parts, ...libraries],
-    dependencies: [{ ref: own, dependsOn: [...parts, ...libraries].map((part) => part['bom-ref']) }],
+    dependencies: [{ ref: productPurl, dependsOn: [...parts, ...libraries].map((part) => part['bom-ref']) }],
   }
   return `${JSON.stringify(bom, null, 2)}\n`
 }

@@ -15,10 +15,11 @@ test('every test file belongs to exactly one suite of its engine', () => {
 
 test('an everyday run leaves out only the heavy benches, which a full run has', () => {
   const ofSqlite = suites.filter(({ engine }) => engine === 'sqlite')
-  const of = (isFull: boolean) => ofSqlite.flatMap((suite) => everydayFilesOf(suite, { isFull }))
-  expect(of(true)).toEqual(ofSqlite.flatMap(filesOf))
-  const everyday = new Set(of(false))
-  expect(of(true).filter((path) => !everyday.has(path))).toEqual(
+  const listEverydayFiles = (isFull: boolean) =>
+    ofSqlite.flatMap((suite) => everydayFilesOf(suite, { isFull }))
+  expect(listEverydayFiles(true)).toEqual(ofSqlite.flatMap(filesOf))
+  const everyday = new Set(listEverydayFiles(false))
+  expect(listEverydayFiles(true).filter((path) => !everyday.has(path))).toEqual(
     ['backup', 'explore', 'full-load', 'neighbours', 'page-change', 'postgres', 'questions'].map(
       (name) => `tests/bench/${name}.test.ts`,
     ),

@@ -79,8 +79,8 @@ function suite(name: string, paths: string[], testSeconds: number, minutes: numb
 }
 
 /** The same files, with a database of PostgreSQL in place of each data folder. */
-function onPostgres(of: Suite): Suite {
-  return { ...of, name: `${of.name}-postgres`, engine: 'postgres' }
+function onPostgres(baseSuite: Suite): Suite {
+  return { ...baseSuite, name: `${baseSuite.name}-postgres`, engine: 'postgres' }
 }
 
 const ofSqlite: Suite[] = [
@@ -111,8 +111,8 @@ export function filesOf(suite: Suite): string[] {
     .filter((path) => existsSync(join(root, path)))
     .flatMap((path) => {
       if (path.includes('.test.')) return [path]
-      const found = new Bun.Glob('**/*.test.{ts,tsx}').scanSync({ cwd: join(root, path) })
-      return [...found].map((name) => `${path}/${name}`)
+      const testFiles = new Bun.Glob('**/*.test.{ts,tsx}').scanSync({ cwd: join(root, path) })
+      return [...testFiles].map((name) => `${path}/${name}`)
     })
     .filter((path) => !path.includes('node_modules/'))
     .filter((path) => suite.engine === 'sqlite' || sqliteOnlyFiles[path] === undefined)

@@ -49,9 +49,9 @@ test('processor time stands beside the floor of the same run', () => {
 })
 
 test('the last line names skipped tests only if there are any', () => {
-  const some = { passed: 2, failed: 0, skipped: 0 }
-  expect(closingLine(some)).toBe('2 passed, 0 failed')
-  expect(closingLine(addCounts(some, { passed: 1, failed: 4, skipped: 1 }))).toBe(
+  const counts = { passed: 2, failed: 0, skipped: 0 }
+  expect(closingLine(counts)).toBe('2 passed, 0 failed')
+  expect(closingLine(addCounts(counts, { passed: 1, failed: 4, skipped: 1 }))).toBe(
     '3 passed, 4 failed, 1 skipped',
   )
 })

@@ -111,8 +111,8 @@ export function notInstalledLine(results: FileResult[]): string | null {
 export function suiteTable(results: FileResult[]): string {
   const rows = [...Map.groupBy(results, ({ suite }) => suite)].map(([name, files]) => {
     const { passed, failed, skipped } = totalOf(files)
-    const sum = (of: (file: FileResult) => number): number =>
-      files.reduce((total, file) => total + of(file), 0)
+    const sum = (getValue: (file: FileResult) => number): number =>
+      files.reduce((total, file) => total + getValue(file), 0)
     return [
       name,
       files.length,

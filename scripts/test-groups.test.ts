@@ -8,12 +8,15 @@ const file = (path: string, seconds: number, load = 1) => ({ path, seconds, load
 const names = (groups: { files: { path: string }[] }[]) =>
   groups.map(({ files }) => files.map(({ path }) => path).join(' '))
 
-const within = (key: string) => ({ key, fileSecondsMax: 2, groupSecondsMax: 5, groupFilesMax: 10 })
+const createLimits = (key: string) => ({ key, fileSecondsMax: 2, groupSecondsMax: 5, groupFilesMax: 10 })
 
 test('small files with the same key share a group until it is 5 s long', () => {
   const files = [file('a', 1.9), file('b', 1.5), file('c', 1.5), file('d', 0.5), file('e', 0.5)]
-  expect(names(groupFiles(files, () => within('unit')))).toEqual(['a b c', 'd e'])
-  expect(names(groupFiles(files, ({ path }) => within(path < 'c' ? 'x' : 'y')))).toEqual(['a b', 'c d e'])
+  expect(names(groupFiles(files, () => createLimits('unit')))).toEqual(['a b c', 'd e'])
+  expect(names(groupFiles(files, ({ path }) => createLimits(path < 'c' ? 'x' : 'y')))).toEqual([
+    'a b',
+    'c d e',
+  ])
 })
 
 test('a file joins the first group with room for it', () => {
@@ -25,22 +28,24 @@ test('a file joins the first group with room for it', () => {
     file('e', 0.1),
     file('f', 1.9),
   ]
-  expect(names(groupFiles(files, () => within('unit')))).toEqual(['a b c e', 'd f'])
+  expect(names(groupFiles(files, () => createLimits('unit')))).toEqual(['a b c e', 'd f'])
 })
 
 test('a group has at most ten files', () => {
   const files = Array.from({ length: 21 }, (_, n) => file(`f${n}`, 0.1))
-  expect(groupFiles(files, () => within('unit')).map((group) => group.files.length)).toEqual([10, 10, 1])
+  expect(groupFiles(files, () => createLimits('unit')).map((group) => group.files.length)).toEqual([
+    10, 10, 1,
+  ])
 })
 
 test('long files and files without a key have their own process', () => {
   const files = [file('a', 0.5), file('long', 2), file('e2e', 0.5), file('b', 0.5)]
-  const groups = groupFiles(files, ({ path }) => (path === 'e2e' ? null : within('unit')))
+  const groups = groupFiles(files, ({ path }) => (path === 'e2e' ? null : createLimits('unit')))
   expect(names(groups)).toEqual(['a b', 'long', 'e2e'])
 })
 
 test('the load of a group is the processor time of its files per second', () => {
-  const [group] = groupFiles([file('a', 1, 1), file('waits', 1.5, 0)], () => within('unit'))
+  const [group] = groupFiles([file('a', 1, 1), file('waits', 1.5, 0)], () => createLimits('unit'))
   expect(group).toMatchObject({ path: 'a', seconds: 2.5, load: 0.4 })
 })
 
@@ -104,11 +109,11 @@ test('a bad exit code after only passing tests fails every file', () => {
   const junit = '<testsuites tests="1">\n  <testsuite name="a" file="a" tests="1" failures="0">\n'
   const results = resultsOf({ paths: ['a', 'b'], suite: 'unit', junit, code: 1, seconds: 1, cpuSeconds: 1 })
   expect(results.map(({ counts }) => counts.failed)).toEqual([0, 1])
-  const both = junit + junit.replaceAll('"a"', '"b"')
+  const combinedJunit = junit + junit.replaceAll('"a"', '"b"')
   const crashed = resultsOf({
     paths: ['a', 'b'],
     suite: 'unit',
-    junit: both,
+    junit: combinedJunit,
     code: 1,
     seconds: 1,
     cpuSeconds: 1,

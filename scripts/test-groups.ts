@@ -21,10 +21,10 @@ export function groupFiles<T extends Job>(files: T[], sharing: (file: T) => Shar
   const groups: Group<T>[] = []
   const open = new Map<string, Group<T>[]>()
   for (const file of files) {
-    const found = sharing(file)
-    const shared = found !== null && file.seconds < found.fileSecondsMax ? found : null
-    const begun = shared === null ? [] : (open.get(shared.key) ?? [])
-    const group = begun.find(
+    const sharingRule = sharing(file)
+    const shared = sharingRule !== null && file.seconds < sharingRule.fileSecondsMax ? sharingRule : null
+    const openGroups = shared === null ? [] : (open.get(shared.key) ?? [])
+    const group = openGroups.find(
       ({ files: { length }, seconds }) =>
         length < shared!.groupFilesMax && seconds + file.seconds <= shared!.groupSecondsMax,
     )
@@ -37,7 +37,7 @@ export function groupFiles<T extends Job>(files: T[], sharing: (file: T) => Shar
       const { path, seconds, load, needs = [] } = file
       const started = { path, seconds, load, needs, files: [file] }
       groups.push(started)
-      if (shared !== null) open.set(shared.key, [...begun, started])
+      if (shared !== null) open.set(shared.key, [...openGroups, started])
     }
   }
   return groups

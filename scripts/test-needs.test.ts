@@ -6,7 +6,7 @@ import { environmentOf, memoryFolder, readNeeds } from './test-needs.ts'
 import { suites } from './suites.ts'
 
 const needsOf = readNeeds()
-const suite = (name: string) => suites.find((each) => each.name === name)!
+const suite = (name: string) => suites.find((candidate) => candidate.name === name)!
 
 test.each([
   ['tidy', 'tests/tidy.test.ts', []],
@@ -47,8 +47,8 @@ test('a folder in memory replaces those of runs that were killed, and needs room
 })
 
 test('suites about disks are not in memory', () => {
-  const names = suites.filter((each) => {
-    const { SIGHTGLASS_TEST_FOLDER } = environmentOf(each, { cluster: null, folder: '/in/memory' })
+  const names = suites.filter((candidate) => {
+    const { SIGHTGLASS_TEST_FOLDER } = environmentOf(candidate, { cluster: null, folder: '/in/memory' })
     return SIGHTGLASS_TEST_FOLDER === undefined
   })
   expect(names.map(({ name }) => name)).toEqual(['crash', 'bench'])

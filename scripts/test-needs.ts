@@ -25,7 +25,7 @@ const choosers = ['tests/support/engine.ts', 'scripts/test-needs.ts']
 /** Programs that a test starts are not imported: what those of a suite may need, all of its files need. */
 export function readNeeds(graph = readGraph()): (suite: Suite, file: string) => Need[] {
   for (const path of choosers) graph.set(path, [])
-  const found = Object.entries(importedFor).map(([need, imported]) => {
+  const testsByNeed = Object.entries(importedFor).map(([need, imported]) => {
     return [need as Need, new Set(distances(graph, imported).keys())] as const
   })
   return ({ name, needsBinary, needsBrowser, engine }, file) => {
@@ -36,7 +36,7 @@ export function readNeeds(graph = readGraph()): (suite: Suite, file: string) => 
       postgres: engine === 'postgres',
       programs: false,
     }
-    return found.filter(([need, files]) => ofSuite[need] || files.has(file)).map(([need]) => need)
+    return testsByNeed.filter(([need, files]) => ofSuite[need] || files.has(file)).map(([need]) => need)
   }
 }
 
@@ -53,21 +53,21 @@ const memoryMinBytes = 6 * 1024 ** 3
 
 /** A folder in memory for the folders of tests; null without room for it. Removes those of runs that were killed. */
 export function memoryFolder(
-  below = '/dev/shm',
+  parentFolder = '/dev/shm',
   minBytes = memoryMinBytes,
   mounts = () => readFileSync('/proc/mounts', 'utf8'),
 ): string | null {
-  if (!existsSync(below)) return null
+  if (!existsSync(parentFolder)) return null
   // Tests execute what they install; a container's shared memory may forbid that.
-  if (new RegExp(`^\\S+ ${below} \\S+ \\S*\\bnoexec\\b`, 'm').test(mounts())) return null
-  for (const name of readdirSync(below)) {
+  if (new RegExp(`^\\S+ ${parentFolder} \\S+ \\S*\\bnoexec\\b`, 'm').test(mounts())) return null
+  for (const name of readdirSync(parentFolder)) {
     const pid = /^sightglass-tests-(\d+)$/.exec(name)?.[1]
-    if (pid !== undefined && !existsSync(`/proc/${pid}`)) remove(join(below, name))
+    if (pid !== undefined && !existsSync(`/proc/${pid}`)) remove(join(parentFolder, name))
   }
-  const { bavail, bsize } = statfsSync(below)
+  const { bavail, bsize } = statfsSync(parentFolder)
   const available = /^MemAvailable: +(\d+)/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1]
   if (bavail * bsize < minBytes || Number(available) * 1_024 < minBytes) return null
-  const folder = join(below, `sightglass-tests-${process.pid}`)
+  const folder = join(parentFolder, `sightglass-tests-${process.pid}`)
   mkdirSync(folder, { recursive: true })
   chmodSync(folder, 0o711) // PostgreSQL opens folders in it by another account
   process.once('exit', () => remove(folder))
@@ -141,8 +141,8 @@ async function build(say: (text: string) => void): Promise<string | null> {
     say(`ok   build${built ? '' : ' (nothing to do)'}`)
     return null
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
-    say(`${why}\nFAIL build`)
-    return why
+    const reason = error instanceof Error ? error.message : String(error)
+    say(`${reason}\nFAIL build`)
+    return reason
   }
 }

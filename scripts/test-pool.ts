@@ -32,15 +32,15 @@ export async function runPool<T extends Job>(
 ): Promise<void> {
   const queue = jobs.toSorted((a, b) => b.seconds - a.seconds)
   const running = new Map<T, Promise<void>>()
-  const needed = new Map<Promise<unknown>, Promise<unknown>>()
+  const pendingNeeds = new Map<Promise<unknown>, Promise<unknown>>()
   for (const need of jobs.flatMap((job) => job.needs ?? []))
-    needed.set(
+    pendingNeeds.set(
       need,
-      need.finally(() => needed.delete(need)),
+      need.finally(() => pendingNeeds.delete(need)),
     )
-  const isReady = ({ needs = [] }: T): boolean => !needs.some((need) => needed.has(need))
-  const startNext = (within: Capacity): boolean => {
-    const job = nextJob(queue, isReady, running, within)
+  const isReady = ({ needs = [] }: T): boolean => !needs.some((need) => pendingNeeds.has(need))
+  const startNext = (limit: Capacity): boolean => {
+    const job = nextJob(queue, isReady, running, limit)
     if (job === null) return false
     queue.splice(queue.indexOf(job), 1)
     running.set(
@@ -58,16 +58,16 @@ export async function runPool<T extends Job>(
           look = null
           if (idle >= idleCoresMin) startNext({ load: Infinity, jobs: capacity.jobsMax ?? capacity.jobs })
         }) ?? null
-    await Promise.race([...running.values(), ...needed.values(), ...(look === null ? [] : [look])])
+    await Promise.race([...running.values(), ...pendingNeeds.values(), ...(look === null ? [] : [look])])
   }
 }
 
 /** Cores of this machine that were idle during the next second. A core that waits for a disk is not. */
 export async function idleCores(): Promise<number> {
-  const before = idleMs()
+  const idleMsBefore = idleMs()
   const startMs = performance.now()
   await new Promise((resolve) => setTimeout(resolve, 1_000).unref())
-  return (idleMs() - before) / (performance.now() - startMs)
+  return (idleMs() - idleMsBefore) / (performance.now() - startMs)
 }
 
 function idleMs(): number {
@@ -83,9 +83,9 @@ function nextJob<T extends Job>(
   const able = queue.filter(isReady)
   if (running.size === 0) return able[0] ?? null
   if (running.size >= capacity.jobs) return null
-  const left = [...running.keys()].reduce((sum, job) => sum - job.load, capacity.load)
-  const fitting = able.filter((job) => job.load <= left)
+  const remainingLoad = [...running.keys()].reduce((sum, job) => sum - job.load, capacity.load)
+  const fitting = able.filter((job) => job.load <= remainingLoad)
   // Jobs that mostly wait leave room for those that keep the cores busy meanwhile: about one core for each place.
   const placesLeft = capacity.jobs - running.size - 1
-  return fitting.find((job) => left - job.load <= placesLeft + 0.5) ?? fitting[0] ?? null
+  return fitting.find((job) => remainingLoad - job.load <= placesLeft + 0.5) ?? fitting[0] ?? null
 }

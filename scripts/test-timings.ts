@@ -43,12 +43,12 @@ export function nearestWithin<T extends { path: string; seconds: number; load: n
   cpuSecondsMax: number,
 ): { within: T[]; beyond: number } {
   const far = ({ path }: T): number => distance.get(path) ?? Infinity
-  const within: T[] = []
-  let used = 0
+  const nearestFiles: T[] = []
+  let usedSeconds = 0
   for (const file of files.toSorted((a, b) => far(a) - far(b) || a.seconds - b.seconds)) {
-    used += Math.max(file.seconds * file.load, file.seconds / 4)
+    usedSeconds += Math.max(file.seconds * file.load, file.seconds / 4)
     // A test file that changed itself always runs.
-    if (used <= cpuSecondsMax || far(file) === 0) within.push(file)
+    if (usedSeconds <= cpuSecondsMax || far(file) === 0) nearestFiles.push(file)
   }
-  return { within, beyond: files.length - within.length }
+  return { within: nearestFiles, beyond: files.length - nearestFiles.length }
 }

@@ -104,9 +104,11 @@ function jobsOf(
   if (!changedOnly) return jobs
   const near = distances(graph, changedFiles())
   const concerned = jobs.filter(({ file, suite }) => suite.engine === 'sqlite' && near.has(file))
-  const { within, beyond } = nearestWithin(concerned, near, changedSecondsMax * cores)
-  say(`${within.length} test files import what changed most directly; ${beyond} more do from farther away`)
-  return within
+  const { within: nearestJobs, beyond } = nearestWithin(concerned, near, changedSecondsMax * cores)
+  say(
+    `${nearestJobs.length} test files import what changed most directly; ${beyond} more do from farther away`,
+  )
+  return nearestJobs
 }
 
 async function checked(): Promise<Counts> {
@@ -134,10 +136,10 @@ async function runGroup(
   runnerArgs: string[],
   { ready, env }: Prepared,
 ): Promise<FileResult[]> {
-  const { suite, needed } = files[0]!
+  const { suite, needed: needs } = files[0]!
   // Without PostgreSQL its tests say themselves what to install.
-  const lacking = await Promise.all(needed.map((need) => (need === 'postgres' ? null : ready[need])))
-  if (lacking.some((why) => why !== null)) {
+  const lacking = await Promise.all(needs.map((need) => (need === 'postgres' ? null : ready[need])))
+  if (lacking.some((reason) => reason !== null)) {
     for (const file of files) say(`\n== ${file.path}: not run, counts as failed`)
     return files.map((file) => notRun(file))
   }
@@ -164,7 +166,7 @@ async function runGroup(
     code: result.timedOut ? 1 : result.code,
     seconds: result.durationMs / 1_000,
     cpuSeconds: result.cpuMs / 1_000,
-  }).map((file, at) => ({ ...file, path: files[at]!.path }))
+  }).map((file, index) => ({ ...file, path: files[index]!.path }))
   const late = result.timedOut ? `\nended after ${(timeoutMs / 60_000).toFixed(1)} minutes` : ''
   const output = result.output.replace(/^bun test v.*\n+/, '').replace(/\n \d+ pass\n[^]*?\nRan .*\n*$/, '')
   const lines = results.map(
@@ -237,9 +239,11 @@ async function bundleThreads(): Promise<string[]> {
 }
 
 async function main(args: string[]): Promise<{ total: Counts; notes: string[] }> {
-  const at = args.indexOf('--engine')
-  const engine = at < 0 ? null : args[at + 1]
-  const names = args.filter((arg, index) => !options.includes(arg) && (at < 0 || index !== at + 1))
+  const engineIndex = args.indexOf('--engine')
+  const engine = engineIndex < 0 ? null : args[engineIndex + 1]
+  const names = args.filter(
+    (arg, index) => !options.includes(arg) && (engineIndex < 0 || index !== engineIndex + 1),
+  )
   const isCore = names.length === 1 && names[0] === 'core' && engine !== 'postgres'
   const isUnknown = !isCore && names.some((name) => !suites.some((suite) => suite.name === name))
   if (isUnknown || (engine !== null && engine !== 'sqlite' && engine !== 'postgres'))
@@ -260,15 +264,15 @@ async function main(args: string[]): Promise<{ total: Counts; notes: string[] }>
   const checking = checked()
   const bundling = bundleThreads()
   const jobs = jobsOf(chosen, { choice, isFull, changedOnly: args.includes('--changed') }).filter(
-    ({ needed }) => !(isCore || engine === 'sqlite') || !needed.includes('postgres'),
+    ({ needed: needs }) => !(isCore || engine === 'sqlite') || !needs.includes('postgres'),
   )
   const runnerArgs = await bundling
   const folder = isFull ? null : memoryFolder()
-  const prepared = prepare(new Set(jobs.flatMap(({ needed }) => needed)), say, folder)
+  const prepared = prepare(new Set(jobs.flatMap(({ needed: needs }) => needs)), say, folder)
   const ready = jobs.map((job) => ({ ...job, needs: job.needed.map((need) => prepared.ready[need]) }))
-  const groups = groupFiles(ready, ({ suite, file, needed }) => {
+  const groups = groupFiles(ready, ({ suite, file, needed: needs }) => {
     const sharing = sharingOf(suite, file)
-    return sharing === null ? null : { ...sharing, key: [sharing.key, ...needed].join(' ') }
+    return sharing === null ? null : { ...sharing, key: [sharing.key, ...needs].join(' ') }
   })
   const floor = measureFloor() // beside the tests, on cores as busy as theirs
   const { results, secondAttempts } = await runAll(

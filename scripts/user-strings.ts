@@ -11,16 +11,19 @@ const { values, positionals } = parseArgs({
   options: { sample: { type: 'string' }, seed: { type: 'string', default: '19' } },
 })
 const folders = positionals.map((folder) => `${folder.replace(/\/$/, '')}/`)
-const all = readSources()
+const strings = readSources()
   .filter(({ path }) => folders.length === 0 || folders.some((folder) => path.startsWith(folder)))
   .flatMap((source) => userStrings(source).toSorted((a, b) => a.line - b.line))
 const chosen =
   values.sample === undefined
-    ? all
-    : all
-        .map((each) => ({ each, order: Bun.hash(`${values.seed}:${each.path}:${each.text}`) }))
+    ? strings
+    : strings
+        .map((userString) => ({
+          each: userString,
+          order: Bun.hash(`${values.seed}:${userString.path}:${userString.text}`),
+        }))
         .toSorted((a, b) => (a.order < b.order ? -1 : 1))
         .slice(0, Number(values.sample))
-        .map(({ each }) => each)
+        .map(({ each: userString }) => userString)
 for (const { path, line, text } of chosen) process.stdout.write(`${path}:${line}: ${text}\n`)
-process.stderr.write(`${chosen.length} of ${all.length}\n`)
+process.stderr.write(`${chosen.length} of ${strings.length}\n`)

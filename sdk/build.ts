@@ -27,8 +27,13 @@ export async function buildPackage(packageDir: string): Promise<void> {
   const manifest = JSON.parse(readFileSync(join(import.meta.dir, 'package.json'), 'utf8')) as Manifest
   if (userAgent !== `sightglass-sdk/${manifest.version}`)
     throw new Error('userAgent in wire/request.ts does not match the version in package.json')
-  const { private: _isSource, exports, ...rest } = manifest // `private` keeps the sources from being published
-  const published = { ...rest, main: './node.js', types: './node.d.ts', exports: publishedExports(exports) }
+  const { private: _isSource, exports, ...manifestFields } = manifest // `private` keeps the sources from being published
+  const published = {
+    ...manifestFields,
+    main: './node.js',
+    types: './node.d.ts',
+    exports: publishedExports(exports),
+  }
   writeFileSync(join(packageDir, 'package.json'), `${JSON.stringify(published, null, 2)}\n`)
   for (const name of ['README.md', 'NOTICE'])
     copyFileSync(join(import.meta.dir, name), join(packageDir, name))
@@ -60,9 +65,9 @@ async function writeDeclarations(packageDir: string): Promise<void> {
   for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
     if (reached.has(path)) continue
     reached.add(path)
-    const text = readFileSync(path, 'utf8').replace(localImport, (_, before: string, name: string) => {
+    const text = readFileSync(path, 'utf8').replace(localImport, (_, prefix: string, name: string) => {
       pending.push(join(dirname(path ?? ''), `${name}.d.ts`))
-      return `${before}'${name}.js'`
+      return `${prefix}'${name}.js'`
     })
     writeFileSync(path, text)
   }

@@ -194,7 +194,7 @@ export function methodFinder(routes: Route[]): (path: string) => string[] {
     const rows = [...table.values()].filter(({ pattern }) => pattern.test(path))
     // A literal path wins over one with an id: the methods of the id route do not count.
     const literal = rows.filter(({ isLiteral }) => isLiteral)
-    const found = (literal.length > 0 ? literal : rows).flatMap(({ methods }) => [...methods])
-    return [...new Set(found)].sort()
+    const allowedMethods = (literal.length > 0 ? literal : rows).flatMap(({ methods }) => [...methods])
+    return [...new Set(allowedMethods)].sort()
   }
 }

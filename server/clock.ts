@@ -58,10 +58,10 @@ export function parseTime(text: string): number | null {
 }
 
 /** The two digits at `at` as a number, NaN when they are not digits. */
-function digits(text: string, at: number): number {
-  const tens = text.charCodeAt(at) - 48
-  const ones = text.charCodeAt(at + 1) - 48
-  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN
+function digits(text: string, offset: number): number {
+  const tens = text.charCodeAt(offset) - 48
+  const unit = text.charCodeAt(offset + 1) - 48
+  return tens >= 0 && tens <= 9 && unit >= 0 && unit <= 9 ? tens * 10 + unit : Number.NaN
 }
 
 function daysIn(year: number, month: number): number {
@@ -82,14 +82,14 @@ const daysBefore1970 = 719_468
 
 /** The start of the zone after a fraction; 0 when the fraction is empty, too long or not digits. */
 function fractionEnd(text: string): number {
-  let at = 20
-  while (at <= 20 + fractionDigitsMax && isDigit(text.charCodeAt(at))) at++
-  return at > 20 && at <= 20 + fractionDigitsMax ? at : 0
+  let offset = 20
+  while (offset <= 20 + fractionDigitsMax && isDigit(text.charCodeAt(offset))) offset++
+  return offset > 20 && offset <= 20 + fractionDigitsMax ? offset : 0
 }
 
 /** The first three digits of a fraction; missing digits are 0. */
 function milliseconds(text: string, zoneAt: number): number {
-  const digit = (at: number): number => (at < zoneAt ? text.charCodeAt(at) - 48 : 0)
+  const digit = (position: number): number => (position < zoneAt ? text.charCodeAt(position) - 48 : 0)
   return digit(20) * 100 + digit(21) * 10 + digit(22)
 }
 
@@ -98,14 +98,14 @@ function isDigit(code: number): boolean {
 }
 
 /** The zone offset at `at`, which must end the text; NaN when it is invalid. */
-function zoneOffsetMs(text: string, at: number): number {
-  const sign = text.charCodeAt(at)
-  if ((sign | 32) === 122) return at + 1 === text.length ? 0 : Number.NaN
-  if ((sign !== 43 && sign !== 45) || at + 6 !== text.length || text.charCodeAt(at + 3) !== 58) {
+function zoneOffsetMs(text: string, zoneAt: number): number {
+  const sign = text.charCodeAt(zoneAt)
+  if ((sign | 32) === 122) return zoneAt + 1 === text.length ? 0 : Number.NaN
+  if ((sign !== 43 && sign !== 45) || zoneAt + 6 !== text.length || text.charCodeAt(zoneAt + 3) !== 58) {
     return Number.NaN
   }
-  const hours = digits(text, at + 1)
-  const minutes = digits(text, at + 4)
+  const hours = digits(text, zoneAt + 1)
+  const minutes = digits(text, zoneAt + 4)
   if (!(hours <= 23 && minutes <= 59)) return Number.NaN
   return (hours * 60 + minutes) * (sign === 43 ? 60_000 : -60_000)
 }

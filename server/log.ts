@@ -33,19 +33,19 @@ interface LogOptions {
   sink?: LogSink
 }
 
-export function startLog({ level: begun, clock, sink: given }: LogOptions): ServerLog {
-  let level = begun
-  const sink = given ?? openLogSink({ drained: () => reportDropped() })
+export function startLog({ level: initialLevel, clock, sink: givenSink }: LogOptions): ServerLog {
+  let level = initialLevel
+  const sink = givenSink ?? openLogSink({ drained: () => reportDropped() })
   function reportDropped(): void {
     const count = sink.takeDropped()
     if (count > 0) sink.write(logLine(clock.now(), 'warn', 'log_lines_dropped', { count }))
   }
   const write =
-    (of: LogLevel) =>
+    (lineLevel: LogLevel) =>
     (event: string, fields: LogFields = {}) => {
-      if (rank[of] < rank[level]) return
+      if (rank[lineLevel] < rank[level]) return
       reportDropped()
-      sink.write(logLine(clock.now(), of, event, fields))
+      sink.write(logLine(clock.now(), lineLevel, event, fields))
     }
   return {
     debug: write('debug'),
@@ -54,9 +54,9 @@ export function startLog({ level: begun, clock, sink: given }: LogOptions): Serv
     error: write('error'),
     isDebug: () => level === 'debug',
     setLevel(next) {
-      const before = level
+      const previousLevel = level
       level = next
-      return before
+      return previousLevel
     },
     reopen: () => sink.reopen?.() ?? false,
     async close(timeoutMs = 1_000) {
@@ -150,7 +150,7 @@ export function openLogSink(options: LogSinkOptions = {}): LogSink {
 
   function writeFrom(chunk: Buffer, from: number): void {
     writeTo(fd, chunk, from, chunk.length - from, null, (error, written) => {
-      if (error && gone.has(error.code ?? '')) {
+      if (error && closedCodes.has(error.code ?? '')) {
         // The reader is gone for good: the server continues without a log.
         broken = true
         lines.length = 0
@@ -160,11 +160,11 @@ export function openLogSink(options: LogSinkOptions = {}): LogSink {
       const isBusy = error !== null && busy.has(error.code ?? '')
       // While the disk is full the newest lines are dropped, because memory is bounded.
       failing = error !== null && !isBusy
-      const done = error ? 0 : written
-      pendingBytes -= done
-      if (from + done === chunk.length) return next()
+      const writtenBytes = error ? 0 : written
+      pendingBytes -= writtenBytes
+      if (from + writtenBytes === chunk.length) return next()
       const waitMs = failing ? failureRetryMs : isBusy ? retryMs : 0
-      setTimeout(writeFrom, waitMs, chunk, from + done)
+      setTimeout(writeFrom, waitMs, chunk, from + writtenBytes)
     })
   }
 
@@ -188,17 +188,17 @@ export function openLogSink(options: LogSinkOptions = {}): LogSink {
     reopen() {
       const opened = path === null ? null : openAgain(path)
       if (opened === null) return false
-      const before = fd
+      const previousFd = fd
       fd = opened
       // A write in progress still uses the old descriptor, and standard error stays open for crash reports.
-      if (before > 2) setTimeout(() => closeSync(before), 1_000).unref()
+      if (previousFd > 2) setTimeout(() => closeSync(previousFd), 1_000).unref()
       return true
     },
   }
 }
 
 const busy: ReadonlySet<string> = new Set(['EAGAIN', 'EINTR'])
-const gone: ReadonlySet<string> = new Set(['EPIPE', 'EBADF', 'ECONNRESET'])
+const closedCodes: ReadonlySet<string> = new Set(['EPIPE', 'EBADF', 'ECONNRESET'])
 
 async function until(isDone: () => boolean, timeoutMs: number): Promise<void> {
   const deadlineMs = performance.now() + timeoutMs

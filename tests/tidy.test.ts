@@ -124,11 +124,13 @@ test('the import scanner sees every import the transpiler sees', () => {
         loader: source.path.endsWith('x') ? 'tsx' : 'ts',
         tsconfig: { compilerOptions: { jsx: 'react-jsx', jsxImportSource: 'preact' } },
       })
-      const seen = new Set(importsOf(source).map((edge) => edge.specifier))
+      const specifiers = new Set(importsOf(source).map((edge) => edge.specifier))
       return transpiler
         .scanImports(source.text.replace(/^#!.*/, ''))
-        .filter((found) => !/^react$|jsx/.test(found.path) && !seen.has(found.path))
-        .map((found) => `${source.path}: ${found.path}`)
+        .filter(
+          (importRecord) => !/^react$|jsx/.test(importRecord.path) && !specifiers.has(importRecord.path),
+        )
+        .map((importRecord) => `${source.path}: ${importRecord.path}`)
     })
   expect(missed).toEqual([])
 })

@@ -22,8 +22,8 @@ type Page = [path: string, name: string, group: PageRoute['group'], key: string,
 const page = (...[path, name, group, key, load]: Page): PageRoute => ({ path, name, group, key, load })
 
 /** A page that counts a range. With `counted` null, the navigation shows no count. */
-const counting = (counted: string | null, ...of: Page): PageRoute => ({
-  ...page(...of),
+const counting = (counted: string | null, ...pageParts: Page): PageRoute => ({
+  ...page(...pageParts),
   ...(counted !== null && { counted }),
   counts: true,
 })

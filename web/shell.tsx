@@ -85,13 +85,13 @@ function CurrentPage() {
   const shown = useRef<PageRoute | null>(null)
   useEffect(prefetchWhenIdle, [session.value?.org.id])
   useSignalEffect(() => {
-    const here = path.value
+    const currentPath = path.value
     // Sign-out changes the URL while this frame is still rendered.
     if (entry.peek() !== 'signed-in') return
-    if (here === '/' || here === '/sign-in' || here === '/setup')
+    if (currentPath === '/' || currentPath === '/sign-in' || currentPath === '/setup')
       return navigate(frontPage, { replace: true })
     failed.value = null
-    const route = routeOf(here)
+    const route = routeOf(currentPath)
     if (route === requested.current) return
     requested.current = route
     if (!route) return
@@ -149,8 +149,8 @@ const activity = ['pointermove', 'keydown', 'wheel'] as const
 
 /** The bar above every page while an alert is open or an endpoint needs attention. */
 function NoticeBar() {
-  const here = path.value
-  useEffect(() => void refreshNotices(), [here])
+  const currentPath = path.value
+  useEffect(() => void refreshNotices(), [currentPath])
   useEffect(() => {
     let usedMs = now()
     const use = (): void => void (usedMs = now())
@@ -166,15 +166,19 @@ function NoticeBar() {
     }
   }, [])
   // Overview lists them all.
-  if (routeOf(here)?.path === frontPage) return null
+  if (routeOf(currentPath)?.path === frontPage) return null
   const placeOf = ({ href = '/webhooks' }: Notice): string => href
-  const [first, ...more] = urgent(notices.value).filter((notice) => placeOf(notice) !== here)
+  const [first, ...remainingNotices] = urgent(notices.value).filter(
+    (notice) => placeOf(notice) !== currentPath,
+  )
   if (first === undefined) return null
   return (
     <p class="notice-bar" role="status">
       <Text value={localSentence(first.message)} max={240} />{' '}
       <a href={placeOf(first)}>
-        {more.length === 0 ? 'View' : `View this and ${counted(more.length, 'other')}`}
+        {remainingNotices.length === 0
+          ? 'View'
+          : `View this and ${counted(remainingNotices.length, 'other')}`}
       </a>
     </p>
   )

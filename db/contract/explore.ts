@@ -72,9 +72,9 @@ export interface Explored {
 /** The answer for an organization without events, and for one whose budget ended. */
 export function nothingExplored({ edges, measure }: ExploreQuery, complete: boolean): Explored {
   const isQuantile = measure === 'p50' || measure === 'p95' || measure === 'p99'
-  const none = isQuantile ? null : 0
-  const all = { events: 0, total: none, steps: edges.slice(1).map(() => none), error: 0 }
-  return { rows: [], missing: null, other: null, all, isCut: false, expired: 0, complete }
+  const emptyValue = isQuantile ? null : 0
+  const totals = { events: 0, total: emptyValue, steps: edges.slice(1).map(() => emptyValue), error: 0 }
+  return { rows: [], missing: null, other: null, all: totals, isCut: false, expired: 0, complete }
 }
 
 /** Of a read that may take long: `signal` ends it with `cancelled`; `onProgress` gets shares from 0 to 1. */

@@ -26,22 +26,24 @@ export interface BatchCount {
 }
 
 /** Combines two counts: sums add up, clock offsets keep the largest `ahead` and the smallest `behind`. */
-export function mergeCount(into: Map<string, IngestCount>, one: IngestCount): void {
-  const name = `${one.orgId} ${one.keyId} ${one.hourStartMs}`
-  const known = into.get(name)
-  if (known === undefined) {
-    into.set(name, one)
+export function mergeCount(counts: Map<string, IngestCount>, addition: IngestCount): void {
+  const name = `${addition.orgId} ${addition.keyId} ${addition.hourStartMs}`
+  const existingCount = counts.get(name)
+  if (existingCount === undefined) {
+    counts.set(name, addition)
     return
   }
-  known.requests += one.requests
-  known.refused += one.refused
-  known.accepted += one.accepted
-  known.deduped += one.deduped
-  known.rejected += one.rejected
-  known.aheadMaxMs = Math.max(known.aheadMaxMs, one.aheadMaxMs)
-  if (one.behindMinMs === null) return
-  known.behindMinMs =
-    known.behindMinMs === null ? one.behindMinMs : Math.min(known.behindMinMs, one.behindMinMs)
+  existingCount.requests += addition.requests
+  existingCount.refused += addition.refused
+  existingCount.accepted += addition.accepted
+  existingCount.deduped += addition.deduped
+  existingCount.rejected += addition.rejected
+  existingCount.aheadMaxMs = Math.max(existingCount.aheadMaxMs, addition.aheadMaxMs)
+  if (addition.behindMinMs === null) return
+  existingCount.behindMinMs =
+    existingCount.behindMinMs === null
+      ? addition.behindMinMs
+      : Math.min(existingCount.behindMinMs, addition.behindMinMs)
 }
 
 /** A field that a key's sender probably misspelled, counted over the events examined in one hour. */
@@ -73,17 +75,17 @@ export const scopesPerHourMax = 100
 export const otherScopes = '(other)'
 
 /** Adds up the counts of the same scope, organization and hour. */
-export function mergeScope(into: Map<string, ScopeHour>, one: ScopeHour): void {
-  const name = JSON.stringify([one.orgId, one.hourStartMs, one.scope])
-  const known = into.get(name)
-  if (known === undefined) {
-    into.set(name, { ...one })
+export function mergeScope(hours: Map<string, ScopeHour>, addition: ScopeHour): void {
+  const name = JSON.stringify([addition.orgId, addition.hourStartMs, addition.scope])
+  const existingHour = hours.get(name)
+  if (existingHour === undefined) {
+    hours.set(name, { ...addition })
     return
   }
-  known.mapped += one.mapped
-  known.modelCalls += one.modelCalls
-  known.leftOut += one.leftOut
-  known.refused += one.refused
+  existingHour.mapped += addition.mapped
+  existingHour.modelCalls += addition.modelCalls
+  existingHour.leftOut += addition.leftOut
+  existingHour.refused += addition.refused
 }
 
 export interface IngestCountStore {

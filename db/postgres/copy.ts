@@ -94,10 +94,10 @@ function thaw(db: Database): void {
 /** To drop a trigger that is not there would lock its table against readers too. */
 const fenced = `AND oid IN (SELECT tgrelid FROM pg_trigger WHERE tgname = 'copy_fence')`
 
-function eachTable(statement: string, which = ''): string {
+function eachTable(statement: string, condition = ''): string {
   return `DO $do$ DECLARE one text; BEGIN
     FOR one IN SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace
-      AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> '${stateTable}' ${which} ORDER BY relname
+      AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> '${stateTable}' ${condition} ORDER BY relname
     LOOP EXECUTE format($q$${statement}$q$, one); END LOOP; END $do$`
 }
 
@@ -161,15 +161,15 @@ export function openServerTarget(url: string, now: number): CopyTarget {
 
 /** Rows arrive in any order, and only a superuser may disable the triggers of references. */
 function dropReferences(db: Database): NonNullable<StoredState['references']> {
-  const found = db
+  const references = db
     .query<{ table: string; name: string; definition: string }>(
       `SELECT c.relname::text AS "table", k.conname::text AS name, pg_get_constraintdef(k.oid) AS definition
        FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
        WHERE k.contype = 'f' AND c.relnamespace = current_schema()::regnamespace ORDER BY c.relname, k.conname`,
     )
     .all()
-  for (const { table, name } of found) db.run(`ALTER TABLE "${table}" DROP CONSTRAINT "${name}"`)
-  return found
+  for (const { table, name } of references) db.run(`ALTER TABLE "${table}" DROP CONSTRAINT "${name}"`)
+  return references
 }
 
 /** One transaction. Returns what refers to nothing. */
@@ -209,8 +209,8 @@ function addCheckpoints(db: Database, checkpoints: readonly SignedHead[]): void 
   const add = db.query(
     'INSERT INTO audit_checkpoint (seq, org_id, count, hash, at, key, signature) VALUES (?, ?, ?, ?, ?, ?, ?)',
   )
-  checkpoints.slice(stored.length).forEach(({ orgId, count, hash, at, key, signature }, index) => {
-    add.run(stored.length + index + 1, orgId, count, hash, at, key, signature)
+  checkpoints.slice(stored.length).forEach(({ orgId, count, hash, at: signedAt, key, signature }, index) => {
+    add.run(stored.length + index + 1, orgId, count, hash, signedAt, key, signature)
   })
 }
 
@@ -222,7 +222,7 @@ const followed = [
 ] as const
 
 function numbersOf(db: Database): Numbers {
-  const found: Numbers = {}
+  const lastNumbers: Numbers = {}
   for (const table of numbered) {
     const { name } = db
       .query<{ name: string }, [string]>(`SELECT pg_get_serial_sequence(CAST(? AS text), 'seq') AS name`)
@@ -231,9 +231,9 @@ function numbersOf(db: Database): Numbers {
       `SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS n FROM ${name}`,
     )
     const { n } = row.get()!
-    if (n > 0) found[table] = n
+    if (n > 0) lastNumbers[table] = n
   }
-  return found
+  return lastNumbers
 }
 
 function setNumbers(db: Database, numbers: Numbers): void {
@@ -264,11 +264,11 @@ function idsInto(db: Database): CopyIds {
   const hashes = (org: number, ids: readonly IdAt[]) =>
     new Map(ids.map(([seq, id]) => [seq, hashOfStored(hash, org, id)!]))
   return {
-    replace(org, gone, come) {
-      const before = hashes(org, gone)
+    replace(org, removedIds, come) {
+      const removedSeqs = hashes(org, removedIds)
       const after = hashes(org, come)
-      const removed = [...before].filter(([seq, one]) => after.get(seq) !== one)
-      const added = [...after].filter(([seq, one]) => before.get(seq) !== one)
+      const removed = [...removedSeqs].filter(([seq, idHash]) => after.get(seq) !== idHash)
+      const added = [...after].filter(([seq, idHash]) => removedSeqs.get(seq) !== idHash)
       if (removed.length > 0) db.query(removeIds).run(...listsOf(removed))
       if (added.length > 0) db.query(addIds).run(...listsOf(added))
     },

@@ -64,7 +64,7 @@ async function openThreads(opening: PostgresOpening): Promise<Threads> {
   const writer = openWorker('writer')
   const appender = openWorker('appender')
   const first = Array.from({ length: Math.max(1, opening.readers - 1) }, () => openWorker('reader'))
-  const others = [appender, writer]
+  const writers = [appender, writer]
   const readerOpening = readerOf({ url, node }, readDeadlineMs, 'store')
   const openLast = async () => {
     const reader = openWorker('reader')
@@ -102,10 +102,10 @@ async function openThreads(opening: PostgresOpening): Promise<Threads> {
       requirePresent: async () => undefined,
       upkeep: followKeeper(keeper.started),
       commitTimes: () => appender.ask('times', null) as Promise<Histogram>,
-      close: async () => closePorts([...keeper.end(), ...(await readers.opened()), ...others]),
+      close: async () => closePorts([...keeper.end(), ...(await readers.opened()), ...writers]),
     }
   } catch (error) {
-    await closePorts([...first, ...others])
+    await closePorts([...first, ...writers])
     throw error
   }
 }

@@ -78,11 +78,11 @@ export function accessLedger(find: (key: SourceKey) => SourceRow | null): Access
 
   function addHour(change: HourChange): void {
     const key = keyOf([change.orgId, change.hour, change.siteId, change.kind])
-    const known = hours.get(key)
-    if (known === undefined) hours.set(key, { ...change })
+    const existingHour = hours.get(key)
+    if (existingHour === undefined) hours.set(key, { ...change })
     else {
-      known.requests += change.requests
-      known.bytes += change.bytes
+      existingHour.requests += change.requests
+      existingHour.bytes += change.bytes
     }
   }
 
@@ -99,14 +99,14 @@ export function accessLedger(find: (key: SourceKey) => SourceRow | null): Access
       const key = { orgId, siteId, source }
       const row = sources.get(keyOf([orgId, siteId, source]))?.row ?? find(key) ?? newRow(key)
       const { position, tail } = row
-      const at = { position, tail, stored: 0, deduped: 0, rejected: 0 }
-      if (access.to <= position) return { ...at, state: 'known', deduped: requestsOf(access) }
-      if (access.from !== position) return { ...at, state: 'behind' }
+      const unchanged = { position, tail, stored: 0, deduped: 0, rejected: 0 }
+      if (access.to <= position) return { ...unchanged, state: 'known', deduped: requestsOf(access) }
+      if (access.from !== position) return { ...unchanged, state: 'behind' }
       return openLines(row, access, receivedAtMs, close)
     },
     take() {
-      const byKey = <T extends object>(all: Map<string, T>): T[] =>
-        [...all].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, change]) => change)
+      const byKey = <T extends object>(changesByKey: Map<string, T>): T[] =>
+        [...changesByKey].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, change]) => change)
       const changes = { sources: byKey(sources), hours: byKey(hours) }
       sources = new Map()
       hours = new Map()
@@ -124,12 +124,12 @@ function openLines(row: SourceRow, access: AccessLines, receivedAtMs: number, cl
   let bytesAdded = 0
   const changes = new Map<number, HourChange>() // by hour and kind
   const isFull = row.bytes + bytesOf(access) > bytesOfSourceMax
-  const add = (kind: RequestKind, atMs: number, some: number, bytes: number): void => {
+  const add = (kind: RequestKind, atMs: number, count: number, bytes: number): void => {
     const hour = Math.floor(eventTimeMs(atMs, receivedAtMs) / accessHourMs)
     const key = hour * requestKinds.length + requestKinds.indexOf(kind)
     const change = changes.get(key) ?? { orgId, hour, siteId, kind, requests: 0, bytes: 0 }
     changes.set(key, change)
-    change.requests += some
+    change.requests += count
     if (isFull) return
     change.bytes += bytes
     bytesAdded += bytes
@@ -148,7 +148,7 @@ function openLines(row: SourceRow, access: AccessLines, receivedAtMs: number, cl
       if (requests[index] !== null) added.rejected++
     },
     close() {
-      for (const { kind, hourMs, requests: some, bytes } of access.counts) add(kind, hourMs, some, bytes)
+      for (const { kind, hourMs, requests: count, bytes } of access.counts) add(kind, hourMs, count, bytes)
       const next = afterLines(row, access, receivedAtMs)
       next.stored += added.stored
       next.deduped += added.deduped
@@ -208,7 +208,7 @@ function afterLines(row: SourceRow, access: AccessLines, receivedAtMs: number): 
 }
 
 function sumOf({ counts }: AccessLines, kind: RequestKind): number {
-  return counts.reduce((sum, one) => sum + (one.kind === kind ? one.requests : 0), 0)
+  return counts.reduce((sum, hourCount) => sum + (hourCount.kind === kind ? hourCount.requests : 0), 0)
 }
 
 function requestsOf({ requests }: AccessLines): number {
@@ -216,17 +216,17 @@ function requestsOf({ requests }: AccessLines): number {
 }
 
 function bytesOf({ counts, requests }: AccessLines): number {
-  const others = counts.reduce((sum, { bytes }) => sum + bytes, 0)
-  return requests.reduce<number>((sum, bytes) => sum + Math.min(bytes ?? 0, bytesOfRequestMax), others)
+  const otherBytes = counts.reduce((sum, { bytes }) => sum + bytes, 0)
+  return requests.reduce<number>((sum, bytes) => sum + Math.min(bytes ?? 0, bytesOfRequestMax), otherBytes)
 }
 
 /** A caller that counts wrong must not store anything. */
 function requireSums(access: AccessLines, events: number): void {
   const { siteId, source, from, to, tail, requests, counts, sums } = access
   const agents = requestsOf(access)
-  const others = sums.excluded - sumOf(access, 'asset') - sumOf(access, 'bot')
-  const numbers = [from, ...Object.values(sums), others, ...requests.map((bytes) => bytes ?? 0)]
-  for (const { hourMs, requests: some, bytes } of counts) numbers.push(hourMs, some, bytes)
+  const otherRequests = sums.excluded - sumOf(access, 'asset') - sumOf(access, 'bot')
+  const numbers = [from, ...Object.values(sums), otherRequests, ...requests.map((bytes) => bytes ?? 0)]
+  for (const { hourMs, requests: hourRequests, bytes } of counts) numbers.push(hourMs, hourRequests, bytes)
   const isNamed =
     isText(siteId, limits.site) && isText(source, limits.source) && !source.startsWith('(') && tail !== ''
   const isRight =

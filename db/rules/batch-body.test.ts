@@ -24,14 +24,14 @@ test('records stay with their events, whichever are removed', () => {
   const item = fc.record({ event: text, record: text, isRemoved: fc.boolean() })
   fc.assert(
     fc.property(fc.array(item, { maxLength: 5 }), (items) => {
-      const about = { sequence: 7, timestamp: '2026-06-01T00:00:00.000Z', bytesMax: 1_000_000 }
-      const batch = splitBatch(writeBatch(about, items).body)!
+      const batchOptions = { sequence: 7, timestamp: '2026-06-01T00:00:00.000Z', bytesMax: 1_000_000 }
+      const batch = splitBatch(writeBatch(batchOptions, items).body)!
       expect(batch.events).toEqual(items.map(({ event }) => event))
       expect(batch.records).toEqual(items.map(({ record }) => record))
       let index = 0
       const remaining = withoutEvents(batch, () => items[index++]!.isRemoved)
-      const kept = items.filter(({ isRemoved }) => !isRemoved)
-      expect(joinBatch(remaining)).toBe(writeBatch(about, kept).body)
+      const keptItems = items.filter(({ isRemoved }) => !isRemoved)
+      expect(joinBatch(remaining)).toBe(writeBatch(batchOptions, keptItems).body)
     }),
   )
 })

@@ -18,16 +18,16 @@ export function writeBatch(
 ): { body: string; used: number } {
   const head = `{"type":"trace.batch","timestamp":"${timestamp}","data":{"sequence":${sequence},"events":[`
   let bytes = head.length + betweenLists.length + tail.length
-  let used = 0
+  let usedBytes = 0
   for (const { event, record } of items) {
     bytes += Buffer.byteLength(event) + Buffer.byteLength(record) + 2
-    if (used > 0 && bytes > bytesMax) break
-    used++
+    if (usedBytes > 0 && bytes > bytesMax) break
+    usedBytes++
   }
-  const fitting = items.slice(0, used)
+  const fitting = items.slice(0, usedBytes)
   const events = fitting.map(({ event }) => event).join(',')
   const records = fitting.map(({ record }) => record).join(',')
-  return { body: `${head}${events}${betweenLists}${records}${tail}`, used }
+  return { body: `${head}${events}${betweenLists}${records}${tail}`, used: usedBytes }
 }
 
 /** Matches what `writeBatch` writes before the first event. */
@@ -90,7 +90,7 @@ export function messageLines(body: string): string[] {
 }
 
 function closingQuote(body: string, openingQuote: number): number {
-  let at = openingQuote + 1
-  while (at < body.length && body[at] !== '"') at += body[at] === '\\' ? 2 : 1
-  return at
+  let index = openingQuote + 1
+  while (index < body.length && body[index] !== '"') index += body[index] === '\\' ? 2 : 1
+  return index
 }

@@ -36,9 +36,9 @@ export function columnsOf(events: readonly EventRecord[]): RecordColumns {
 export function columnOf<Row, T>(rows: readonly Row[], read: (row: Row) => T): Column<T> {
   if (rows.length === 0) return []
   const value = read(rows[0]!)
-  let same = 1
-  while (same < rows.length && read(rows[same]!) === value) same++
-  return same === rows.length ? [value] : rows.map(read)
+  let equalCount = 1
+  while (equalCount < rows.length && read(rows[equalCount]!) === value) equalCount++
+  return equalCount === rows.length ? [value] : rows.map(read)
 }
 
 /** The value of a row of which the column has one. */
@@ -55,7 +55,7 @@ export const recordAt = compile(
   `return { ${names
     .map((name, index) => `${name}: columns[${index}][columns[${index}].length === 1 ? 0 : at]`)
     .join()}, json, idAt, sessionAt }`,
-) as (columns: RecordColumns, at: number, json: string, idAt: number, sessionAt: number) => SentEvent
+) as (columns: RecordColumns, row: number, json: string, idAt: number, sessionAt: number) => SentEvent
 
 /** Calls `intern` with the number and the text of each field that is there. The session has a code of its own. */
 export const internFields = compile(
@@ -116,8 +116,8 @@ export function splitText(json: string, id: string, session: string): SplitText 
 }
 
 function placeOf(json: string, name: string, value: string): number {
-  const at = json.indexOf(name) + name.length
-  return at >= name.length && json.startsWith(value, at) ? at : 0
+  const position = json.indexOf(name) + name.length
+  return position >= name.length && json.startsWith(value, position) ? position : 0
 }
 
 /** Cuts only the session out of a text where it precedes the id, or whose id stays. */
@@ -132,6 +132,6 @@ export function joinText({ text, idAt, sessionAt }: SplitText, id: string, sessi
   if (sessionAt === 0) return text.slice(0, idAt) + id + text.slice(idAt)
   if (idAt <= sessionAt)
     return text.slice(0, idAt) + id + text.slice(idAt, sessionAt) + session + text.slice(sessionAt)
-  const at = idAt - session.length
-  return text.slice(0, sessionAt) + session + text.slice(sessionAt, at) + id + text.slice(at)
+  const joinOffset = idAt - session.length
+  return text.slice(0, sessionAt) + session + text.slice(sessionAt, joinOffset) + id + text.slice(joinOffset)
 }

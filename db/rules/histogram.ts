@@ -7,9 +7,9 @@ export function makeHistogram(boundsMs: readonly number[]): Histogram {
 
 export function observe(histogram: Histogram, ms: number): void {
   const { boundsMs, counts } = histogram
-  let at = 0
-  while (at < boundsMs.length && ms > boundsMs[at]!) at++
-  counts[at]!++
+  let bucket = 0
+  while (bucket < boundsMs.length && ms > boundsMs[bucket]!) bucket++
+  counts[bucket]!++
   histogram.sumMs += ms
 }
 

@@ -19,20 +19,20 @@ const versionDigits = 4
 /** The migrations above `appliedVersion`, in order. Rejects a database of a newer release. */
 export function pendingMigrations<M extends Migration>(
   appliedVersion: number,
-  known: readonly M[],
+  migrations: readonly M[],
 ): readonly M[] {
-  known.forEach((migration, index) => {
+  migrations.forEach((migration, index) => {
     if (migration.version !== index + 1) {
       throw new StoreError('internal', `migration ${migration.name} is out of order`)
     }
   })
-  if (appliedVersion > known.length) {
+  if (appliedVersion > migrations.length) {
     throw new StoreError(
       'newer_schema',
-      `the database has schema ${appliedVersion}, this release knows up to ${known.length}: use a newer release`,
+      `the database has schema ${appliedVersion}, this release knows up to ${migrations.length}: use a newer release`,
     )
   }
-  return known.slice(appliedVersion)
+  return migrations.slice(appliedVersion)
 }
 
 /** For data of an older schema that must not be upgraded now. */

@@ -66,7 +66,7 @@ const noteProductsMax = 20
 
 /** `text` is decoded UTF-8. Any text can be parsed: lines that mean nothing are counted. */
 export function parseRobots(text: string): RobotsFile {
-  const { kept, isCut } = firstBytes(text.startsWith('\ufeff') ? text.slice(1) : text)
+  const { kept: robotsText, isCut } = firstBytes(text.startsWith('\ufeff') ? text.slice(1) : text)
   const file: RobotsFile = { groups: [], rules: 0, notes: [], ignored: 0, unmatched: 0, isCut }
   let group: RobotsGroup | null = null
   let isNaming = false // the last rule or user-agent line was a user-agent line
@@ -77,7 +77,7 @@ export function parseRobots(text: string): RobotsFile {
     const products = kind === 'sitemap' ? [] : [...(group?.products ?? [])].slice(0, noteProductsMax)
     file.notes.push({ line, kind, products, text: value.slice(0, noteCharsMax) })
   }
-  for (const [index, whole] of kept.split(/\r\n|\r|\n/).entries()) {
+  for (const [index, whole] of robotsText.split(/\r\n|\r|\n/).entries()) {
     const line = index + 1
     const content = (whole.includes('#') ? whole.slice(0, whole.indexOf('#')) : whole).trim()
     if (content === '') continue
@@ -144,13 +144,13 @@ const toEncode = /%[0-9a-fA-F]{2}|[^\x21-\x7e]|["<>\\^`{|}$*]/gu
  */
 function comparable(text: string, isPattern: boolean): string {
   const query = text.indexOf('?')
-  return text.toWellFormed().replaceAll(toEncode, (found: string, at: number) => {
-    if (found === '*') return isPattern ? '*' : '%2A'
-    if (found === '$') return '%24'
-    if (found.length !== 3 || !found.startsWith('%')) return encodeURIComponent(found)
-    const char = String.fromCharCode(Number.parseInt(found.slice(1), 16))
-    const isPlain = unreserved.test(char) || (query >= 0 && at > query && (char === ':' || char === '/'))
-    return isPlain ? char : found.toUpperCase()
+  return text.toWellFormed().replaceAll(toEncode, (sequence: string, offset: number) => {
+    if (sequence === '*') return isPattern ? '*' : '%2A'
+    if (sequence === '$') return '%24'
+    if (sequence.length !== 3 || !sequence.startsWith('%')) return encodeURIComponent(sequence)
+    const char = String.fromCharCode(Number.parseInt(sequence.slice(1), 16))
+    const isPlain = unreserved.test(char) || (query >= 0 && offset > query && (char === ':' || char === '/'))
+    return isPlain ? char : sequence.toUpperCase()
   })
 }
 
@@ -163,17 +163,17 @@ const productsMax = 1_000
  * counts. `target` is a path with or without its query.
  */
 export function robotsJudge(file: RobotsFile): JudgeRobots {
-  const known = new Map<string, readonly RobotsRule[]>()
+  const rulesByTokens = new Map<string, readonly RobotsRule[]>()
   return (tokens, target) => {
     if (/^\/robots\.txt(?:\?|$)/.test(target)) return { allowed: true, line: null } // §2.2.2
     const key = tokens.join('\n')
-    let rules = known.get(key)
+    let rules = rulesByTokens.get(key)
     if (rules === undefined) {
-      if (known.size >= productsMax) known.clear()
-      known.set(key, (rules = rulesFor(file, tokens)))
+      if (rulesByTokens.size >= productsMax) rulesByTokens.clear()
+      rulesByTokens.set(key, (rules = rulesFor(file, tokens)))
     }
     const path = comparable(target, false)
-    const rule = rules.find((each) => matches(each, path))
+    const rule = rules.find((candidate) => matches(candidate, path))
     return rule === undefined ? { allowed: true, line: null } : { allowed: rule.allow, line: rule.line }
   }
 }
@@ -197,14 +197,14 @@ function rulesFor(file: RobotsFile, tokens: readonly string[]): RobotsRule[] {
 function matches({ pieces, isAnchored }: RobotsRule, path: string): boolean {
   const last = pieces.length - 1
   if (!path.startsWith(pieces[0]!)) return false
-  let at = pieces[0]!.length
-  if (last === 0) return !isAnchored || at === path.length
+  let position = pieces[0]!.length
+  if (last === 0) return !isAnchored || position === path.length
   for (let index = 1; index < last; index++) {
-    const found = path.indexOf(pieces[index]!, at)
-    if (found < 0) return false
-    at = found + pieces[index]!.length
+    const pieceIndex = path.indexOf(pieces[index]!, position)
+    if (pieceIndex < 0) return false
+    position = pieceIndex + pieces[index]!.length
   }
   const tail = pieces[last]!
-  if (isAnchored) return path.length - tail.length >= at && path.endsWith(tail)
-  return path.includes(tail, at)
+  if (isAnchored) return path.length - tail.length >= position && path.endsWith(tail)
+  return path.includes(tail, position)
 }

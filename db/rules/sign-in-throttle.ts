@@ -24,8 +24,8 @@ const waitMsMax = 15 * 60_000
 const runningMsMax = 60_000
 
 function waitAfter(failures: number, freeTries: number): number {
-  const over = failures - freeTries
-  return over < 0 ? 0 : Math.min(waitMsMax, stepMs * 2 ** Math.min(over, 20))
+  const excess = failures - freeTries
+  return excess < 0 ? 0 : Math.min(waitMsMax, stepMs * 2 ** Math.min(excess, 20))
 }
 
 /** How long the name must wait. A clock that was set back does not prolong it. */
@@ -50,7 +50,7 @@ export function startOf(state: ThrottleState, freeTries: number, now: number): A
   return state.running < Math.max(1, freeTries - state.failures) ? 'begun' : 'busy'
 }
 
-export function begun(state: ThrottleState, now: number): ThrottleState {
+export function startAttempt(state: ThrottleState, now: number): ThrottleState {
   return { ...state, running: state.running + 1, runningUntilMs: now + runningMsMax }
 }
 

@@ -27,24 +27,24 @@ type Queues = { [pace in Pace]: DueLane[] }
 export function shareSlots(lanes: readonly DueLane[], free: number, share: Share): Map<string, number> {
   const queues = new Map<string, Queues>()
   for (const lane of lanes.toSorted((a, b) => a.dueAtMs - b.dueAtMs)) {
-    const own = queues.get(lane.orgId) ?? { quick: [], unknown: [], slow: [] }
-    queues.set(lane.orgId, own)
-    if (lane.wants > 0) own[lane.pace].push({ ...lane })
+    const orgQueues = queues.get(lane.orgId) ?? { quick: [], unknown: [], slow: [] }
+    queues.set(lane.orgId, orgQueues)
+    if (lane.wants > 0) orgQueues[lane.pace].push({ ...lane })
   }
-  const held = new Map<string, Held>()
+  const heldByOrg = new Map<string, Held>()
   for (const orgId of queues.keys()) {
-    held.set(orgId, { ...(share.held[orgId] ?? { count: 0, firstTries: 0, hangs: false }) })
+    heldByOrg.set(orgId, { ...(share.held[orgId] ?? { count: 0, firstTries: 0, hangs: false }) })
   }
   const granted = new Map<string, number>()
   for (let slow = share.slow; free > 0; free--) {
-    const next = pick(queues, held, (pace, own) => free > reservedFrom(pace, own, slow, share))
+    const next = pick(queues, heldByOrg, (pace, slots) => free > reservedFrom(pace, slots, slow, share))
     if (next === null) break
     const { queue, lane } = next
     granted.set(lane.lane, (granted.get(lane.lane) ?? 0) + 1)
-    const own = held.get(lane.orgId)!
-    own.count++
+    const orgSlots = heldByOrg.get(lane.orgId)!
+    orgSlots.count++
     if (lane.pace === 'slow') slow++
-    if (lane.pace === 'unknown') own.firstTries++
+    if (lane.pace === 'unknown') orgSlots.firstTries++
     // Every lane gets one slot before any gets two.
     queue.shift()
     if (--lane.wants > 0) queue.push(lane)
@@ -52,29 +52,29 @@ export function shareSlots(lanes: readonly DueLane[], free: number, share: Share
   return granted
 }
 
-function reservedFrom(pace: Pace, own: Held, slow: number, { reserved }: Share): number {
+function reservedFrom(pace: Pace, orgSlots: Held, slow: number, { reserved }: Share): number {
   if (pace === 'slow') return slow < slowMin ? reserved.forFirstTries : reserved.forUntried
-  if (own.count === 0 && !(own.hangs && pace === 'unknown')) return 0
+  if (orgSlots.count === 0 && !(orgSlots.hangs && pace === 'unknown')) return 0
   if (pace === 'quick') return reserved.forFirstTries
-  return own.firstTries < firstTriesMin ? reserved.forFirstSend : reserved.forQuick
+  return orgSlots.firstTries < firstTriesMin ? reserved.forFirstSend : reserved.forQuick
 }
 
 /** The head of the next queue: that of the organization with the fewest slots. */
 function pick(
   queues: Map<string, Queues>,
-  held: Map<string, Held>,
-  mayUse: (pace: Pace, own: Held) => boolean,
+  heldByOrg: Map<string, Held>,
+  mayUse: (pace: Pace, orgSlots: Held) => boolean,
 ): { queue: DueLane[]; lane: DueLane } | null {
   let best: { queue: DueLane[]; lane: DueLane; count: number; atMs: number } | null = null
-  for (const [orgId, own] of queues) {
-    const has = held.get(orgId)!
+  for (const [orgId, orgQueues] of queues) {
+    const has = heldByOrg.get(orgId)!
     for (const pace of paces) {
-      const lane = own[pace][0]
+      const lane = orgQueues[pace][0]
       if (lane === undefined || !mayUse(pace, has)) continue
       const atMs = lane.dueAtMs + behindMs[pace]
       const isBetter =
         best === null || has.count < best.count || (has.count === best.count && atMs < best.atMs)
-      if (isBetter) best = { queue: own[pace], lane, count: has.count, atMs }
+      if (isBetter) best = { queue: orgQueues[pace], lane, count: has.count, atMs }
     }
   }
   return best

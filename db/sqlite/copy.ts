@@ -91,7 +91,7 @@ export function reopenFolder(folder: string): boolean {
 
 function changeLocked(folder: string, lock: FolderLock, change: (db: SqliteDatabase) => void): void {
   const path = databasePath(folder)
-  const db = openWriterConnection(path, (found) => requireKnownSchema(found, migrations))
+  const db = openWriterConnection(path, (connection) => requireKnownSchema(connection, migrations))
   lock.markLog(true)
   try {
     change(db)
@@ -109,7 +109,11 @@ export function openFolderTarget(folder: string, now: number): CopyTarget {
   try {
     const missing = missingFiles(folder, lock)
     if (missing !== null) refuseMissing(missing)
-    db = openWriterConnection(path, (found) => requireKnownSchema(found, migrations, false), checkpointPages)
+    db = openWriterConnection(
+      path,
+      (connection) => requireKnownSchema(connection, migrations, false),
+      checkpointPages,
+    )
     lock.markLog(true)
     migrate(db, migrations, now)
     db.run('PRAGMA foreign_keys = OFF') // rows arrive in any order
@@ -135,8 +139,8 @@ export function openFolderTarget(folder: string, now: number): CopyTarget {
     },
     prepare(numbers, _orgs, checkpoints) {
       inTransaction(db, () => setNumbers(db, numbers))
-      const lines = checkpoints.map(({ orgId, count, hash, at, key, signature }) =>
-        JSON.stringify({ orgId, count, hash, at, key, signature }),
+      const lines = checkpoints.map(({ orgId, count, hash, at: signedAt, key, signature }) =>
+        JSON.stringify({ orgId, count, hash, at: signedAt, key, signature }),
       )
       writeWhole(checkpointsPath(folder), lines.map((line) => `${line}\n`).join(''))
       heads.follow()
@@ -192,25 +196,25 @@ const gapMax = 2 ** 20
 /** Writes id runs as a server does, from the ids of the blocks. */
 function idsInto(db: SqliteDatabase): CopyIds {
   const print = fingerprints(readSeed(db).ids)
-  const known = dedupe(db)
+  const idIndex = dedupe(db)
   const lastSeqs = new Map<number, number>()
   const load = () => {
     lastSeqs.clear()
-    loadIds(db, known, print)
+    loadIds(db, idIndex, print)
   }
   load()
   return {
-    replace(org, gone, come) {
+    replace(org, removedIds, come) {
       // An erased id has the fingerprint of the id.
-      const before = new Set(gone.map(([seq]) => seq))
+      const removedSeqs = new Set(removedIds.map(([seq]) => seq))
       for (const [seq, id] of come) {
-        const fingerprint = before.has(seq) ? null : fingerprintOf(id, (text) => print(org, text))
+        const fingerprint = removedSeqs.has(seq) ? null : fingerprintOf(id, (text) => print(org, text))
         if (fingerprint === null) continue
-        if (Math.abs(seq - (lastSeqs.get(org) ?? seq)) > gapMax) known.settle()
+        if (Math.abs(seq - (lastSeqs.get(org) ?? seq)) > gapMax) idIndex.settle()
         lastSeqs.set(org, seq)
-        known.add(org, seq, fingerprint)
+        idIndex.add(org, seq, fingerprint)
       }
-      known.step(come.length)
+      idIndex.step(come.length)
     },
     undone: load,
     count: () => null,

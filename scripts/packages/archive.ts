@@ -39,12 +39,12 @@ function modeOf(entry: Entry): number {
 
 /** Sorted, each folder before what it contains; folders that are not listed are added. */
 export function withFolders(entries: Entry[]): Entry[] {
-  const all = new Map<string, Entry>()
+  const entriesByPath = new Map<string, Entry>()
   for (const { path } of entries)
-    for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1))
-      all.set(path.slice(0, at + 1), { path: path.slice(0, at + 1) })
-  for (const entry of entries) all.set(entry.path, entry)
-  return [...all.values()].sort((a, b) => (a.path < b.path ? -1 : 1))
+    for (let slash = path.indexOf('/'); slash >= 0; slash = path.indexOf('/', slash + 1))
+      entriesByPath.set(path.slice(0, slash + 1), { path: path.slice(0, slash + 1) })
+  for (const entry of entries) entriesByPath.set(entry.path, entry)
+  return [...entriesByPath.values()].sort((a, b) => (a.path < b.path ? -1 : 1))
 }
 
 const zeros = (count: number): Uint8Array => Buffer.alloc(count)
@@ -62,8 +62,8 @@ function tarHeader(entry: Entry): Uint8Array {
   const { path: name, link = '', owner = 0 } = entry
   if (Buffer.byteLength(name) > 100) throw new Error(`the path ${name} is too long for tar`)
   const header = Buffer.alloc(512)
-  const octal = (value: number, at: number, width: number): void => {
-    header.write(`${value.toString(8).padStart(width - 1, '0')}\0`, at)
+  const octal = (value: number, offset: number, width: number): void => {
+    header.write(`${value.toString(8).padStart(width - 1, '0')}\0`, offset)
   }
   header.write(name, 0)
   octal(modeOf(entry), 100, 8)

@@ -2,7 +2,7 @@
 import { unitName } from '../../server/operations/service/install.ts'
 import { ar, contentOf, digest, gzip, isFolder, sizeOf, tar, withFolders, type Entry } from './archive.ts'
 import {
-  about,
+  packageInfo,
   createAccount,
   dataStays,
   glibcMin,
@@ -15,20 +15,20 @@ import {
 
 export type DebArchitecture = 'amd64' | 'arm64'
 
-export function deb(made: SystemPackage, architecture: DebArchitecture): Uint8Array {
-  const entries = systemFiles(made, {
+export function deb(systemPackage: SystemPackage, architecture: DebArchitecture): Uint8Array {
+  const entries = systemFiles(systemPackage, {
     zsh: 'usr/share/zsh/vendor-completions/_sightglass',
     license: { path: 'usr/share/doc/sightglass/copyright', content: copyright },
   })
-  const files = entries.filter((each) => !isFolder(each))
+  const files = entries.filter((entry) => !isFolder(entry))
   const configuration = files.filter(isConfiguration)
-  const others = files.filter((each) => !isConfiguration(each))
+  const otherFiles = files.filter((entry) => !isConfiguration(entry))
   const controlFiles: Entry[] = [
     { path: 'conffiles', content: lines(configuration.map(({ path }) => `/${path}`)) },
-    { path: 'control', content: control(made.version, architecture, files) },
+    { path: 'control', content: control(systemPackage.version, architecture, files) },
     {
       path: 'md5sums',
-      content: lines(others.map((each) => `${digest('md5', contentOf(each))}  ${each.path}`)),
+      content: lines(otherFiles.map((file) => `${digest('md5', contentOf(file))}  ${file.path}`)),
     },
     { path: 'postinst', content: postinst, mode: 0o755 },
     { path: 'postrm', content: postrm, mode: 0o755 },
@@ -39,35 +39,35 @@ export function deb(made: SystemPackage, architecture: DebArchitecture): Uint8Ar
     { name: 'control.tar.gz', content: packed(controlFiles) },
     { name: 'data.tar.gz', content: packed(entries) },
   ]
-  if (made.key === null) return ar(members)
+  if (systemPackage.key === null) return ar(members)
   // debsig-verify reads it; dpkg and apt ignore members whose name begins with an underscore.
-  const signature = made.key.sign(...members.map(({ content }) => content))
+  const signature = systemPackage.key.sign(...members.map(({ content }) => content))
   return ar([...members, { name: '_gpgorigin', content: signature }])
 }
 
 const lines = (list: string[]): string => list.map((line) => `${line}\n`).join('')
 
 const packed = (entries: Entry[]): Uint8Array =>
-  gzip(tar(withFolders(entries.map((each) => ({ ...each, path: `./${each.path}` })))))
+  gzip(tar(withFolders(entries.map((entry) => ({ ...entry, path: `./${entry.path}` })))))
 
-const copyright = `Copyright ${about.maintainer.replace(/ <.*/, '')}
-Licence: ${about.license}, in /usr/share/common-licenses/Apache-2.0
+const copyright = `Copyright ${packageInfo.maintainer.replace(/ <.*/, '')}
+Licence: ${packageInfo.license}, in /usr/share/common-licenses/Apache-2.0
 The components in the executable have licences of their own, in THIRD-PARTY-LICENSES.txt.
 `
 
 function control(version: string, architecture: DebArchitecture, files: Entry[]): string {
-  const kibibytes = files.reduce((sum, each) => sum + Math.ceil(sizeOf(each) / 1_024), 0)
+  const kibibytes = files.reduce((sum, file) => sum + Math.ceil(sizeOf(file) / 1_024), 0)
   return lines([
-    `Package: ${about.name}`,
+    `Package: ${packageInfo.name}`,
     `Version: ${packageVersion(version)}`,
     `Architecture: ${architecture}`,
-    `Maintainer: ${about.maintainer}`,
+    `Maintainer: ${packageInfo.maintainer}`,
     `Installed-Size: ${kibibytes}`,
     `Depends: libc6 (>= ${glibcMin}), passwd`,
     'Section: web',
     'Priority: optional',
-    `Description: ${about.summary}`,
-    ...about.description.map((line) => ` ${line}`),
+    `Description: ${packageInfo.summary}`,
+    ...packageInfo.description.map((line) => ` ${line}`),
   ])
 }
 

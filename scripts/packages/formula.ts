@@ -1,5 +1,5 @@
 /** Writes the formula for Homebrew, which installs the executable of a release on macOS and Linux. */
-import { about } from './system-files.ts'
+import { packageInfo } from './system-files.ts'
 
 interface FormulaFile {
   system: 'macos' | 'linux'
@@ -13,7 +13,7 @@ export function formula(version: string, url: string | null, files: FormulaFile[
   const base = url === null ? 'file://#{__dir__}' : url.replace(/\/$/, '')
   const systems = (['macos', 'linux'] as const).flatMap((system) => {
     const blocks = files
-      .filter((each) => each.system === system)
+      .filter((file) => file.system === system)
       .flatMap(({ cpu, name, sha256 }) => [
         `    on_${cpu} do`,
         `      url "${base}/${name}"`,
@@ -23,9 +23,9 @@ export function formula(version: string, url: string | null, files: FormulaFile[
     return blocks.length === 0 ? [] : [`  on_${system} do`, ...blocks, '  end', '']
   })
   return `class Sightglass < Formula
-  desc "${about.summary.replace(/^\w/, (first) => first.toUpperCase())}"
+  desc "${packageInfo.summary.replace(/^\w/, (first) => first.toUpperCase())}"
   version "${version}"
-  license "${about.license}"
+  license "${packageInfo.license}"
 
 ${systems.join('\n')}
   def install

@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { bytesOf, digest, gzip, tar, withFolders, type Entry, type Packed } from './archive.ts'
-import { about, type PackageTexts } from './system-files.ts'
+import { packageInfo, type PackageTexts } from './system-files.ts'
 
 export type ImageArchitecture = 'amd64' | 'arm64'
 
@@ -60,7 +60,9 @@ async function download(architecture: ImageArchitecture, work: string): Promise<
 
 function packageIn(architecture: ImageArchitecture, folder: string): string {
   const ending = `_${architecture}.deb`
-  const name = readdirSync(folder).find((each) => each.startsWith('libc6_') && each.endsWith(ending))
+  const name = readdirSync(folder).find(
+    (packageName) => packageName.startsWith('libc6_') && packageName.endsWith(ending),
+  )
   if (name === undefined) throw new Error(`${folder} has no package libc6_…${ending}`)
   return join(folder, name)
 }
@@ -81,9 +83,9 @@ function libraryFiles(architecture: ImageArchitecture, root: string): Entry[] {
   const read = (path: string): Buffer => readFileSync(join(root, path)) // follows links inside the folder
   const name = loader.slice(loader.lastIndexOf('/') + 1)
   return [
-    ...libraryNames.map((each) => ({
-      path: `${folder}/${each}`,
-      content: read(`${folder}/${each}`),
+    ...libraryNames.map((libraryName) => ({
+      path: `${folder}/${libraryName}`,
+      content: read(`${folder}/${libraryName}`),
       mode: 0o755,
     })),
     { path: loader, content: read(`${folder}/${name}`), mode: 0o755 },
@@ -112,12 +114,12 @@ export function image({ version, executable, library, texts, architecture }: Ima
     { path: 'tmp/', mode: 0o1777 },
     ...library.files,
   ]
-  const own: Entry[] = [
+  const productFiles: Entry[] = [
     { path: 'usr/bin/sightglass', content: executable, mode: 0o755 },
     { path: 'usr/share/doc/sightglass/LICENSE', content: texts.license },
     { path: 'usr/share/doc/sightglass/THIRD-PARTY-LICENSES.txt', content: texts.thirdParty },
   ]
-  const layers = [base, own].map((entries) => {
+  const layers = [base, productFiles].map((entries) => {
     const parts = tar(withFolders(entries))
     return { diffId: `sha256:${digest('sha256', ...parts)}`, bytes: gzip(parts) }
   })
@@ -159,9 +161,9 @@ function configuration(
         StartPeriod: 60 * second,
       },
       Labels: {
-        'org.opencontainers.image.title': about.name,
-        'org.opencontainers.image.description': about.summary,
-        'org.opencontainers.image.licenses': `${about.license} AND LGPL-2.1-or-later`,
+        'org.opencontainers.image.title': packageInfo.name,
+        'org.opencontainers.image.description': packageInfo.summary,
+        'org.opencontainers.image.licenses': `${packageInfo.license} AND LGPL-2.1-or-later`,
         'org.opencontainers.image.version': version,
         'org.opencontainers.image.base.name': `libc6 ${libraryVersion} of Debian`,
       },
@@ -195,7 +197,7 @@ function layout(
     config: describe(`${oci}.config.v1+json`, config),
     layers: layers.map((layer) => describe(`${oci}.layer.v1.tar+gzip`, layer)),
   })
-  const name = `${about.name}:${version}`
+  const name = `${packageInfo.name}:${version}`
   const index = json({
     schemaVersion: 2,
     mediaType: `${oci}.index.v1+json`,

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzip, tar, type Entry, type Packed } from './archive.ts'
-import { about } from './system-files.ts'
+import { packageInfo } from './system-files.ts'
 
 export interface NpmPlatform {
   os: 'linux' | 'darwin' | 'win32'
@@ -20,7 +20,7 @@ const platformName = ({ os, cpu, libc }: NpmPlatform): string =>
 
 /** The name of a package's file, as `npm pack` names it. */
 export const npmFile = (platform: NpmPlatform | null, version: string): string =>
-  `npm/${(platform === null ? about.name : platformName(platform)).replace('@', '').replace('/', '-')}-${version}.tgz`
+  `npm/${(platform === null ? packageInfo.name : platformName(platform)).replace('@', '').replace('/', '-')}-${version}.tgz`
 
 export interface NpmTexts {
   version: string
@@ -36,7 +36,7 @@ export function platformPackage(
   const file = os === 'win32' ? 'bin/sightglass.exe' : 'bin/sightglass'
   const fields = {
     ...common(platformName(platform), version),
-    description: `The executable of ${about.name} for ${os} ${cpu}${libc === undefined ? '' : `, ${libc}`}`,
+    description: `The executable of ${packageInfo.name} for ${os} ${cpu}${libc === undefined ? '' : `, ${libc}`}`,
     os: [os],
     cpu: [cpu],
     ...(libc === undefined ? {} : { libc: [libc] }),
@@ -52,13 +52,13 @@ export function platformPackage(
 /** Depends on exactly the same version of each platform's package. */
 export function mainPackage({ version, license }: NpmTexts, platforms: NpmPlatform[]): Uint8Array {
   const fields = {
-    ...common(about.name, version),
-    description: about.summary,
+    ...common(packageInfo.name, version),
+    description: packageInfo.summary,
     keywords: ['agents', 'crawlers', 'webmcp', 'traces', 'audit'],
     bin: { sightglass: 'bin/sightglass.cjs' },
     files: ['bin/sightglass.cjs'],
     engines: { node: '>=18' },
-    optionalDependencies: Object.fromEntries(platforms.map((each) => [platformName(each), version])),
+    optionalDependencies: Object.fromEntries(platforms.map((platform) => [platformName(platform), version])),
   }
   return tarball(fields, [
     { path: 'LICENSE', content: license },
@@ -71,16 +71,16 @@ export function mainPackage({ version, license }: NpmTexts, platforms: NpmPlatfo
   ])
 }
 
-const common = (name: string, version: string) => ({ name, version, license: about.license })
+const common = (name: string, version: string) => ({ name, version, license: packageInfo.license })
 
 function tarball(fields: object, files: Entry[]): Uint8Array {
-  const all = [{ path: 'package.json', content: `${JSON.stringify(fields, null, 2)}\n` }, ...files]
-  return gzip(tar(all.map((each) => ({ ...each, path: `package/${each.path}` }))))
+  const entries = [{ path: 'package.json', content: `${JSON.stringify(fields, null, 2)}\n` }, ...files]
+  return gzip(tar(entries.map((entry) => ({ ...entry, path: `package/${entry.path}` }))))
 }
 
 const readme = `# Sightglass
 
-${about.description.join('\n')}
+${packageInfo.description.join('\n')}
 
     npx sightglass serve --data-dir ./sightglass-data
 

@@ -38,11 +38,11 @@ export function openPgpKey(key: KeyObject, name: string): OpenPgpKey {
   const fingerprint = createHash('sha1').update(keyMaterial).digest()
 
   /** `own`: subpackets beside those of every signature. */
-  function signature(type: number, data: Uint8Array[], own: Uint8Array[] = []): Uint8Array {
+  function signature(type: number, data: Uint8Array[], extraSubpackets: Uint8Array[] = []): Uint8Array {
     const hashed = Buffer.concat([
       subpacket(subpackets.created, uint32(modifiedAt)),
       subpacket(subpackets.issuerFingerprint, Buffer.concat([Uint8Array.of(4), fingerprint])),
-      ...own,
+      ...extraSubpackets,
     ])
     const head = Buffer.concat([Uint8Array.of(4, type, eddsa, sha256), uint16(hashed.length), hashed])
     const hash = createHash('sha256')
@@ -51,8 +51,8 @@ export function openPgpKey(key: KeyObject, name: string): OpenPgpKey {
     const unhashed = subpacket(subpackets.issuer, fingerprint.subarray(-8))
     const signed = sign(null, digest, key)
     const numbers = [mpi(signed.subarray(0, 32)), mpi(signed.subarray(32))]
-    const rest = [uint16(unhashed.length), unhashed, digest.subarray(0, 2), ...numbers]
-    return packet(tags.signature, Buffer.concat([head, ...rest]))
+    const trailer = [uint16(unhashed.length), unhashed, digest.subarray(0, 2), ...numbers]
+    return packet(tags.signature, Buffer.concat([head, ...trailer]))
   }
 
   const userId = Buffer.from(name)
@@ -101,7 +101,7 @@ const subpacket = (type: number, content: Uint8Array): Uint8Array =>
   Buffer.concat([length(content.length + 1), Uint8Array.of(type), content])
 
 export function armour(kind: 'PUBLIC KEY BLOCK' | 'SIGNATURE', bytes: Uint8Array): string {
-  const base64 = (of: Uint8Array): string => Buffer.from(of).toString('base64')
+  const base64 = (content: Uint8Array): string => Buffer.from(content).toString('base64')
   const lines = base64(bytes).match(/.{1,64}/g)!
   const sum = base64(uint32(crc24(bytes)).subarray(1))
   return [`-----BEGIN PGP ${kind}-----`, '', ...lines, `=${sum}`, `-----END PGP ${kind}-----`, ''].join('\n')

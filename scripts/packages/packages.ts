@@ -20,9 +20,9 @@ export type PackageKind = (typeof packageKinds)[number]
 /** Throws for an unknown kind. */
 export function readPackageKinds(list: string): PackageKind[] {
   return list.split(',').map((name) => {
-    const found = packageKinds.find((each) => each === name)
-    if (found === undefined) throw new Error(`"${name}" is not one of ${packageKinds.join(', ')}`)
-    return found
+    const kind = packageKinds.find((packageKind) => packageKind === name)
+    if (kind === undefined) throw new Error(`"${name}" is not one of ${packageKinds.join(', ')}`)
+    return kind
   })
 }
 
@@ -75,15 +75,16 @@ export function packageMaker(options: PackageOptions): PackageMaker {
         taps.push({ ...brew, name: file, sha256: digest('sha256', executable.gzip) })
       if (!(['deb', 'rpm', 'image', 'npm'] as const).some(wants)) return
       texts ??= await packageTexts(licenses)
-      const made = { version, executable, texts, key }
+      const contents = { version, executable, texts, key }
       if (npm !== undefined && wants('npm')) {
         write(npmFile(npm, version), platformPackage({ version, license: texts.license }, npm, executable))
         platforms.push(npm)
       }
       if (system === undefined) return
       const plain = packageVersion(version)
-      if (wants('deb')) write(`sightglass_${plain}_${system.deb}.deb`, deb(made, system.deb))
-      if (wants('rpm')) write(`sightglass-${plain}-${rpmRelease}.${system.rpm}.rpm`, rpm(made, system.rpm))
+      if (wants('deb')) write(`sightglass_${plain}_${system.deb}.deb`, deb(contents, system.deb))
+      if (wants('rpm'))
+        write(`sightglass-${plain}-${rpmRelease}.${system.rpm}.rpm`, rpm(contents, system.rpm))
       if (wants('image')) {
         const library = await readLibrary(system.image, libraryFolder)
         write(

@@ -13,7 +13,7 @@ import {
   type Part,
 } from './archive.ts'
 import {
-  about,
+  packageInfo,
   createAccount,
   dataStays,
   glibcMin,
@@ -29,22 +29,22 @@ export type RpmArchitecture = 'x86_64' | 'aarch64'
 /** The second part of the version; a rebuild of the same sources gives the same bytes, so it never grows. */
 export const rpmRelease = '1'
 
-export function rpm(made: SystemPackage, architecture: RpmArchitecture): Uint8Array {
-  const files = systemFiles(made, {
+export function rpm(systemPackage: SystemPackage, architecture: RpmArchitecture): Uint8Array {
+  const files = systemFiles(systemPackage, {
     zsh: 'usr/share/zsh/site-functions/_sightglass',
-    license: { path: 'usr/share/licenses/sightglass/LICENSE', content: made.texts.license },
+    license: { path: 'usr/share/licenses/sightglass/LICENSE', content: systemPackage.texts.license },
   })
   const parts = cpio(files)
   const payload = gzip(parts)
   const header = writeHeader(63, [
-    ...aboutTags(made.version, architecture, files),
+    ...aboutTags(systemPackage.version, architecture, files),
     ...fileTags(files),
-    ...dependencyTags(made.version),
+    ...dependencyTags(systemPackage.version),
     ...scriptTags(),
     ...payloadTags(parts, payload),
   ])
   const signature = writeHeader(62, [
-    ...(made.key === null ? [] : [binary(267, made.key.sign(header))]), // as `rpmsign` writes it for Ed25519
+    ...(systemPackage.key === null ? [] : [binary(267, systemPackage.key.sign(header))]), // as `rpmsign` writes it for Ed25519
     text(269, digest('sha1', header)),
     text(273, digest('sha256', header)),
     int32(1000, header.length + payload.length),
@@ -52,7 +52,7 @@ export function rpm(made: SystemPackage, architecture: RpmArchitecture): Uint8Ar
     int32(1007, sizeOfParts(parts)),
   ])
   const padding = Buffer.alloc(-signature.length & 7)
-  return Buffer.concat([lead(made.version, architecture), signature, padding, header, payload])
+  return Buffer.concat([lead(systemPackage.version, architecture), signature, padding, header, payload])
 }
 
 const sizeOfParts = (parts: Part[]): number =>
@@ -64,7 +64,7 @@ function lead(version: string, architecture: RpmArchitecture): Uint8Array {
   bytes.writeUInt32BE(0xedabeedb)
   bytes.writeUInt8(3, 4)
   bytes.writeUInt16BE(architecture === 'x86_64' ? 1 : 19, 8)
-  bytes.write(`${about.name}-${version}-${rpmRelease}`.slice(0, 65), 10)
+  bytes.write(`${packageInfo.name}-${version}-${rpmRelease}`.slice(0, 65), 10)
   bytes.writeUInt16BE(1, 76) // Linux
   bytes.writeUInt16BE(5, 78) // the signature is a header
   return bytes
@@ -84,7 +84,7 @@ const alignments: { [type: number]: number } = { [types.int16]: 2, [types.int32]
 const text = (tag: number, value: string): Tag => strings(tag, [value], types.string)
 
 function strings(tag: number, list: string[], type = types.strings): Tag {
-  return { tag, type, count: list.length, value: Buffer.from(list.map((each) => `${each}\0`).join('')) }
+  return { tag, type, count: list.length, value: Buffer.from(list.map((item) => `${item}\0`).join('')) }
 }
 
 function binary(tag: number, value: Uint8Array): Tag {
@@ -93,13 +93,13 @@ function binary(tag: number, value: Uint8Array): Tag {
 
 function int32(tag: number, ...list: number[]): Tag {
   const value = Buffer.alloc(4 * list.length)
-  list.forEach((each, index) => value.writeUInt32BE(each, 4 * index))
+  list.forEach((number, index) => value.writeUInt32BE(number, 4 * index))
   return { tag, type: types.int32, count: list.length, value }
 }
 
 function int16(tag: number, ...list: number[]): Tag {
   const value = Buffer.alloc(2 * list.length)
-  list.forEach((each, index) => value.writeUInt16BE(each, 2 * index))
+  list.forEach((number, index) => value.writeUInt16BE(number, 2 * index))
   return { tag, type: types.int16, count: list.length, value }
 }
 
@@ -125,23 +125,23 @@ function writeHeader(region: number, unsorted: Tag[]): Uint8Array {
 function aboutTags(version: string, architecture: RpmArchitecture, files: Entry[]): Tag[] {
   return [
     strings(100, ['C']),
-    text(1000, about.name),
+    text(1000, packageInfo.name),
     text(1001, packageVersion(version)),
     text(1002, rpmRelease),
-    strings(1004, [about.summary], types.translated),
-    strings(1005, [about.description.join('\n')], types.translated),
+    strings(1004, [packageInfo.summary], types.translated),
+    strings(1005, [packageInfo.description.join('\n')], types.translated),
     int32(1006, modifiedAt), // time of the build
     text(1007, 'localhost'),
     int32(
       1009,
-      files.reduce((sum, each) => sum + sizeOf(each), 0),
+      files.reduce((sum, file) => sum + sizeOf(file), 0),
     ),
-    text(1014, about.license),
-    text(1015, about.maintainer),
+    text(1014, packageInfo.license),
+    text(1015, packageInfo.maintainer),
     strings(1016, ['Unspecified'], types.translated),
     text(1021, 'linux'),
     text(1022, architecture),
-    text(1044, `${about.name}-${packageVersion(version)}-${rpmRelease}.src.rpm`),
+    text(1044, `${packageInfo.name}-${packageVersion(version)}-${rpmRelease}.src.rpm`),
     text(5062, 'utf-8'),
   ]
 }
@@ -157,24 +157,24 @@ function fileTags(files: Entry[]): Tag[] {
   const paths = files.map(({ path }) => `/${path.replace(/\/$/, '')}`)
   const folderOf = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1)
   const folders = [...new Set(paths.map(folderOf))]
-  const same = <T>(value: T): T[] => files.map(() => value)
+  const repeatPerFile = <T>(value: T): T[] => files.map(() => value)
   return [
     int32(1028, ...files.map(sizeOf)),
     int16(1030, ...files.map(typedMode)),
-    int16(1033, ...same(0)), // device of a special file
-    int32(1034, ...same(modifiedAt)),
+    int16(1033, ...repeatPerFile(0)), // device of a special file
+    int32(1034, ...repeatPerFile(modifiedAt)),
     strings(
       1035,
-      files.map((each) => (isFolder(each) ? '' : digest('sha256', contentOf(each)))),
+      files.map((file) => (isFolder(file) ? '' : digest('sha256', contentOf(file)))),
     ),
-    strings(1036, same('')), // target of a link
+    strings(1036, repeatPerFile('')), // target of a link
     int32(1037, ...files.map(flagsOf)),
-    strings(1039, same('root')),
-    strings(1040, same('root')),
-    int32(1045, ...same(0xffffffff)), // verify everything
-    int32(1095, ...same(1)), // device
+    strings(1039, repeatPerFile('root')),
+    strings(1040, repeatPerFile('root')),
+    int32(1045, ...repeatPerFile(0xffffffff)), // verify everything
+    int32(1095, ...repeatPerFile(1)), // device
     int32(1096, ...files.map((_, index) => index + 1)), // inode
-    strings(1097, same('')), // language
+    strings(1097, repeatPerFile('')), // language
     int32(1116, ...paths.map((path) => folders.indexOf(folderOf(path)))),
     strings(
       1117,
@@ -197,7 +197,7 @@ function dependencyTags(version: string): Tag[] {
     ['rpmlib(PayloadFilesHavePrefix)', senses.rpmlib | senses.less | senses.equal, '4.0-1'],
   ]
   return [
-    strings(1047, [about.name]),
+    strings(1047, [packageInfo.name]),
     int32(1112, senses.equal),
     strings(1113, [`${packageVersion(version)}-${rpmRelease}`]),
     int32(1048, ...requires.map(([, flags]) => flags)),
@@ -207,7 +207,7 @@ function dependencyTags(version: string): Tag[] {
     ),
     strings(
       1050,
-      requires.map(([, , needed]) => needed),
+      requires.map(([, , dependency]) => dependency),
     ),
   ]
 }

@@ -21,7 +21,7 @@ export interface SystemPackage {
   key: OpenPgpKey | null // null: not signed
 }
 
-export const about = {
+export const packageInfo = {
   name: 'sightglass',
   license: 'Apache-2.0',
   maintainer: 'The Sightglass authors <packages@sightglass.invalid>',

@@ -21,8 +21,8 @@ test('about forty operators, each with a source, no agent twice', () => {
   expect(operators.length).toBeGreaterThanOrEqual(40)
   expect(Object.keys(agentSources).toSorted()).toEqual(operators.map(({ vendor }) => vendor).toSorted())
   for (const source of Object.values(agentSources)) expect(new URL(source).protocol).toMatch(/^https?:$/)
-  const all = [...operators, ...rareSearchEngines]
-  const texts = all.flatMap(({ agents }) =>
+  const allOperators = [...operators, ...rareSearchEngines]
+  const texts = allOperators.flatMap(({ agents }) =>
     Object.keys(agents).map((entry) => entry.split('=')[0]!.toLowerCase()),
   )
   expect(new Set(texts).size).toBe(texts.length)
@@ -84,10 +84,12 @@ function compatible(product: string): string {
 }
 
 test.each(names)('%s is found in a real user agent as %s of %s, for %s', (text, name, vendor, purpose) => {
-  const holding = [...samples, ...ownSamples].filter((one) => one.toLowerCase().includes(text.toLowerCase()))
-  const found = holding.map(detectAgent).filter((agent) => agent?.name.toLowerCase() === name.toLowerCase())
-  expect(found.length).toBeGreaterThan(0)
-  expect(found[0]).toMatchObject({ class: 'crawler', trust: 'detected', vendor, purpose })
+  const holding = [...samples, ...ownSamples].filter((sample) =>
+    sample.toLowerCase().includes(text.toLowerCase()),
+  )
+  const matches = holding.map(detectAgent).filter((agent) => agent?.name.toLowerCase() === name.toLowerCase())
+  expect(matches.length).toBeGreaterThan(0)
+  expect(matches[0]).toMatchObject({ class: 'crawler', trust: 'detected', vendor, purpose })
 })
 
 const listed = list.filter(({ tags = [] }) => tags.some((tag) => /^(ai-crawler|search-engine)$/.test(tag)))
@@ -97,7 +99,9 @@ test('recognizes every sample of every AI crawler and search engine in the packa
   expect(listed.filter(({ tags = [] }) => tags.includes('search-engine')).length).toBe(196)
   const missed = listed.flatMap(({ pattern, instances = [] }) => {
     const plain = pattern.replace(/\\/g, '').replace('^', '')
-    return (instances.length > 0 ? instances : [`${plain}/1.0`]).filter((one) => detectAgent(one) === null)
+    return (instances.length > 0 ? instances : [`${plain}/1.0`]).filter(
+      (instance) => detectAgent(instance) === null,
+    )
   })
   expect(missed).toEqual([])
 })
@@ -265,7 +269,7 @@ test('law: the variant of an extendable name has its vendor and purpose, and a b
     fc.property(fc.constantFrom(...bases), variants, ([text, name, vendor, purpose], variant) => {
       const agent = detectAgent(`Mozilla/5.0 (compatible; ${text}${variant}/1.0)`)
       if (variant.length > 41) return expect(agent).toBeNull()
-      fc.pre(!names.some(([other]) => other.toLowerCase() === `${text}${variant}`.toLowerCase()))
+      fc.pre(!names.some(([otherName]) => otherName.toLowerCase() === `${text}${variant}`.toLowerCase()))
       expect(agent).toMatchObject({ vendor, purpose, name: `${name}${variant}` })
     }),
   )

@@ -30,17 +30,17 @@ export function detectAgent(source: AgentSource | null | undefined): DetectedAge
   const userAgent = userAgentOf(typeof source === 'string' ? { 'user-agent': source } : source.headers)
   if (userAgent === '') return null
   const { agents, anyText } = (index ??= createIndex())
-  let named: KnownAgent | null = null
+  let bestMatch: KnownAgent | null = null
   let devices: Comment[] | null = null
   for (const match of userAgent.matchAll(anyText)) {
     const agent = agentAt(match, agents)
     // A user agent may contain several names; the longest one is the most specific.
-    const isLonger = agent !== null && (named === null || agent.name.length >= named.name.length)
+    const isLonger = agent !== null && (bestMatch === null || agent.name.length >= bestMatch.name.length)
     if (!isLonger || isLikeness(match)) continue
-    if (!isDeviceName(match, () => (devices ??= deviceComments(userAgent)))) named = agent
+    if (!isDeviceName(match, () => (devices ??= deviceComments(userAgent)))) bestMatch = agent
   }
-  if (named === null) return null
-  return { class: 'crawler', trust: 'detected', ...named, userAgent, detectionVersion: listVersion }
+  if (bestMatch === null) return null
+  return { class: 'crawler', trust: 'detected', ...bestMatch, userAgent, detectionVersion: listVersion }
 }
 
 interface KnownAgent {
@@ -144,8 +144,8 @@ function createIndex(): Index {
   const plainWords = words.filter((text) => !extendable.test(text))
   const ending = '-[0-9][0-9a-z.]*|-[a-z][0-9a-z_-]{0,39}'
   const isOver = '(?![^\\s/;:,)\\]"\'+])'
-  const named = `(${anyOf(extendedWords)})(${ending})?${isOver}|(?:${anyOf(plainWords)})${isOver}|${anyOf(starts)}`
-  const standing = `(?<![^\\s;:,("'[+])(?:${named})`
+  const namePattern = `(${anyOf(extendedWords)})(${ending})?${isOver}|(?:${anyOf(plainWords)})${isOver}|${anyOf(starts)}`
+  const standing = `(?<![^\\s;:,("'[+])(?:${namePattern})`
   const addressed = `(?:${anyOf(hosts)})(?![0-9a-z-])`
   // The first check fails inside of a word, which is most of a user agent.
   return { agents, anyText: new RegExp(`(?<![0-9a-z-])(?:${standing}|${addressed})|${anyOf(paths)}`, 'gi') }

@@ -37,7 +37,7 @@ function setUp() {
     publishableKey,
     siteId: 'shop',
     exporters: [createBrowserExporter({ url: `http://127.0.0.1:${server.port}/traces`, intervalMs: 5 })],
-    onError: (each) => problems.push(each),
+    onError: (problem) => problems.push(problem),
   })
   return { client, exported, statuses, problems }
 }

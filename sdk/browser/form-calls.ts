@@ -13,7 +13,7 @@ interface AgentSubmit extends Event {
 }
 
 type ToolEvent = Event & { toolName?: unknown }
-type StartForm = (name: string, input: unknown, more: object) => ToolCall
+type StartForm = (name: string, input: unknown, extraMetadata: object) => ToolCall
 
 const pairMs = 50 // between two events of the same call
 const invalidInput = { error: { name: 'InvalidInput' } }
@@ -61,9 +61,9 @@ export function formCalls(page: PageWindow, start: StartForm): FormCalls {
     const form = event.target as HTMLFormElement | null
     const name = form?.getAttribute?.('toolname')
     if (event.agentInvoked !== true || !form || !name) return
-    const before = active.get(name)
-    if (before === undefined) ended.set(name, { ms: page.performance.now(), isInvalid: false })
-    const call = before?.call ?? begin(form, name)
+    const previousCall = active.get(name)
+    if (previousCall === undefined) ended.set(name, { ms: page.performance.now(), isInvalid: false })
+    const call = previousCall?.call ?? begin(form, name)
     active.delete(name)
     submitted.set(event, call)
     // The page's own listeners run before this: one of them may answer.

@@ -28,11 +28,11 @@ export function replaceMethod(
   run: (method: Method, self: unknown, args: unknown[]) => unknown,
 ): void {
   for (let owner: object | null = object; owner !== null; owner = Reflect.getPrototypeOf(owner)) {
-    const found = Reflect.getOwnPropertyDescriptor(owner, name)
-    if (found === undefined) continue
-    if (typeof found.value !== 'function') return
-    const value = new Proxy(found.value as Method, { apply: run })
-    Reflect.defineProperty(owner, name, { ...found, value })
+    const descriptor = Reflect.getOwnPropertyDescriptor(owner, name)
+    if (descriptor === undefined) continue
+    if (typeof descriptor.value !== 'function') return
+    const value = new Proxy(descriptor.value as Method, { apply: run })
+    Reflect.defineProperty(owner, name, { ...descriptor, value })
     return
   }
 }

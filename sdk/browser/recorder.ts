@@ -45,15 +45,15 @@ function recordWebMcp(page: PageWindow, options: WebMcpOptions): WebMcpRecorder 
     else if (!isStopped && waiting.length < waitingMax) waiting.push(complete)
   }
   const { start, leave } = recordCalls(page, trace, () => withContent)
-  const own = new Map<string, Fields>()
+  const ownTools = new Map<string, Fields>()
   let follow = (_: ModelContext): void => {}
   let changed = (): void => {}
   const registered = (fields: Fields, registration: unknown): void => {
     const { name } = fields
-    if (typeof name === 'string' && !own.has(name) && own.size < ownMax) {
-      own.set(name, fields)
+    if (typeof name === 'string' && !ownTools.has(name) && ownTools.size < ownMax) {
+      ownTools.set(name, fields)
       onAbort(registration, () => {
-        own.delete(name)
+        ownTools.delete(name)
         changed()
       })
     }
@@ -96,7 +96,7 @@ function recordWebMcp(page: PageWindow, options: WebMcpOptions): WebMcpRecorder 
       changed = onChange
       if (context !== null) follow(context)
     },
-    own,
+    own: ownTools,
   }
 }
 
@@ -109,7 +109,7 @@ export function recorderOf(page: PageWindow, options: WebMcpOptions = {}): WebMc
 }
 
 interface Calls {
-  start(name: string, input: unknown, more?: object): ToolCall
+  start(name: string, input: unknown, extraMetadata?: object): ToolCall
   /** Calls that the page leaves behind cannot report how they end. */
   leave(): void
 }
@@ -120,7 +120,7 @@ function recordCalls(
   withContent: () => boolean,
 ): Calls {
   const open = new Set<ToolCall>()
-  const start: Calls['start'] = (name, input, more = {}) => {
+  const start: Calls['start'] = (name, input, extraMetadata = {}) => {
     const startMs = page.performance.now()
     const args = withContent() ? { arguments: contentOf(input) } : {}
     const call: ToolCall = {
@@ -133,7 +133,7 @@ function recordCalls(
           outcome,
           durationMs: Math.round((page.performance.now() - startMs) * 10) / 10,
           ...('error' in details ? { error: errorText(details.error, withContent()) } : {}),
-          metadata: { ...more, ...args, ...result },
+          metadata: { ...extraMetadata, ...args, ...result },
         })
       },
     }

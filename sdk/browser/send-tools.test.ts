@@ -10,7 +10,7 @@ afterEach(() => {
 
 function setUp() {
   jest.useFakeTimers()
-  const sent: { tools: { name: string }[]; removed: string[] }[] = []
+  const sentBatches: { tools: { name: string }[]; removed: string[] }[] = []
   const problems: Problem[] = []
   const relay = { status: 202, requests: 0 }
   const answers = spyOn(globalThis, 'fetch').mockImplementation((async (
@@ -18,65 +18,66 @@ function setUp() {
     init: { body: string },
   ) => {
     relay.requests++
-    if (relay.status === 202) sent.push(JSON.parse(init.body))
+    if (relay.status === 202) sentBatches.push(JSON.parse(init.body))
     return Response.json({ message: 'the relay has no sync option' }, { status: relay.status })
   }) as unknown as typeof fetch)
   const options = {
     url: '/traces',
     publishableKey: () => 'key',
-    report: (each: Problem) => problems.push(each),
+    report: (problem: Problem) => problems.push(problem),
   }
   const sender = createToolSender(options)
   const pass = async (ms: number, stepMs = 1_000): Promise<void> => {
-    for (let at = 0; at <= ms; at += stepMs) {
+    for (let elapsedMs = 0; elapsedMs <= ms; elapsedMs += stepMs) {
       jest.advanceTimersByTime(stepMs)
       for (let round = 0; round < 8; round++) await null
     }
   }
-  return { sender, sent, problems, relay, pass, [Symbol.dispose]: () => answers.mockRestore() }
+  return { sender, sent: sentBatches, problems, relay, pass, [Symbol.dispose]: () => answers.mockRestore() }
 }
 
 const tool = (name: string, description = 'x') => ({ name, description })
 
 test('a relay that answers 500 for an hour gets few requests, and then the newest of each tool', async () => {
-  using it = setUp()
-  it.relay.status = 500
+  using harness = setUp()
+  harness.relay.status = 500
   for (let minute = 0; minute < 60; minute++) {
-    it.sender.change({
+    harness.sender.change({
       tools: [tool('a', String(minute)), tool(`t${minute % 7}`)],
       removed: minute > 30 ? ['b'] : [],
     })
-    await it.pass(60_000, 10_000)
+    await harness.pass(60_000, 10_000)
   }
-  expect(it.relay.requests).toBeLessThan(80)
-  it.relay.status = 202
-  await it.pass(120_000)
-  expect(it.sent.length).toBe(1)
-  expect(it.sent[0]?.removed).toEqual(['b'])
-  expect(it.sent[0]?.tools).toContainEqual(tool('a', '59'))
-  expect(it.sent[0]?.tools.length).toBe(8)
-  await it.pass(hourMs, 60_000)
-  expect(it.sent.length).toBe(1)
-  expect(it.problems).toEqual([])
+  expect(harness.relay.requests).toBeLessThan(80)
+  harness.relay.status = 202
+  await harness.pass(120_000)
+  expect(harness.sent.length).toBe(1)
+  expect(harness.sent[0]?.removed).toEqual(['b'])
+  expect(harness.sent[0]?.tools).toContainEqual(tool('a', '59'))
+  expect(harness.sent[0]?.tools.length).toBe(8)
+  await harness.pass(hourMs, 60_000)
+  expect(harness.sent.length).toBe(1)
+  expect(harness.problems).toEqual([])
 })
 
 test('at most 1,000 names wait, in requests of at most 50 tools', async () => {
-  using it = setUp()
-  it.relay.status = 503
-  for (let index = 0; index < 1_200; index++) it.sender.change({ tools: [tool(`t${index}`)], removed: [] })
-  await it.pass(2_000)
-  it.relay.status = 202
-  await it.pass(120_000)
-  expect(it.sent.map(({ tools }) => tools.length)).toEqual(Array.from({ length: 20 }, () => 50))
+  using harness = setUp()
+  harness.relay.status = 503
+  for (let index = 0; index < 1_200; index++)
+    harness.sender.change({ tools: [tool(`t${index}`)], removed: [] })
+  await harness.pass(2_000)
+  harness.relay.status = 202
+  await harness.pass(120_000)
+  expect(harness.sent.map(({ tools }) => tools.length)).toEqual(Array.from({ length: 20 }, () => 50))
 })
 
 test('a refusal is reported with its reason and not repeated', async () => {
-  using it = setUp()
-  it.relay.status = 400
-  it.sender.change({ tools: [tool('a')], removed: [] })
-  await it.pass(hourMs, 60_000)
-  expect(it.relay.requests).toBe(1)
-  expect(it.problems.map(({ message }) => message)).toEqual([
+  using harness = setUp()
+  harness.relay.status = 400
+  harness.sender.change({ tools: [tool('a')], removed: [] })
+  await harness.pass(hourMs, 60_000)
+  expect(harness.relay.requests).toBe(1)
+  expect(harness.problems.map(({ message }) => message)).toEqual([
     'The relay did not accept tools: the relay has no sync option.',
   ])
 })

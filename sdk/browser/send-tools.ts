@@ -43,9 +43,9 @@ export function createToolSender({ url, publishableKey, report }: ToolSenderOpti
   }
   const send = async (): Promise<void> => {
     isSending = true
-    const sent = batchOf(pending)
-    const tools = sent.flatMap(([, tool]) => tool ?? [])
-    const removed = sent.flatMap(([name, tool]) => (tool === null ? [name] : []))
+    const batch = batchOf(pending)
+    const tools = batch.flatMap(([, tool]) => tool ?? [])
+    const removed = batch.flatMap(([name, tool]) => (tool === null ? [name] : []))
     const body = JSON.stringify({ publishableKey: publishableKey(), page, tools, removed })
     const refusal = await post(url, body)
     isSending = false
@@ -54,7 +54,7 @@ export function createToolSender({ url, publishableKey, report }: ToolSenderOpti
       failures = 0
       isKnown ||= refusal === null
       // A tool that changed meanwhile stays pending.
-      for (const [name, tool] of sent) if (pending.get(name) === tool) pending.delete(name)
+      for (const [name, tool] of batch) if (pending.get(name) === tool) pending.delete(name)
       if (refusal !== null) report(refusal)
     }
     schedule()
@@ -66,8 +66,8 @@ export function createToolSender({ url, publishableKey, report }: ToolSenderOpti
       schedule()
     },
     leave() {
-      const left = { publishableKey: publishableKey(), page, tools: [], removed: [], left: true }
-      if (isKnown) navigator.sendBeacon(url, JSON.stringify(left))
+      const leaveMessage = { publishableKey: publishableKey(), page, tools: [], removed: [], left: true }
+      if (isKnown) navigator.sendBeacon(url, JSON.stringify(leaveMessage))
     },
     close() {
       if (timer !== null) clearTimeout(timer)

@@ -46,9 +46,9 @@ export function testModelContext({ casts }: { casts: boolean }): TestModelContex
       const tool = tools.get(name)
       if (tool === undefined) throw new DOMException('no such tool', 'NotFoundError')
       const { execute } = tool // called without `this`
-      const own = new AbortController()
-      signal?.addEventListener('abort', () => own.abort(signal.reason))
-      const value = execute(JSON.parse(JSON.stringify(input)), { signal: own.signal })
+      const controller = new AbortController()
+      signal?.addEventListener('abort', () => controller.abort(signal.reason))
+      const value = execute(JSON.parse(JSON.stringify(input)), { signal: controller.signal })
       const result = await (casts ? Promise.resolve(value) : new Promise((resolve) => resolve(value)))
       return JSON.stringify(result) ?? null
     },

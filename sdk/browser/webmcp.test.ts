@@ -238,7 +238,7 @@ test('an implementation that arrives later is found when the document is loaded'
   expect(changes[0]?.tools.map(({ name }) => name)).toEqual(['add'])
 })
 
-const named = (type: string, fields: object): Event => Object.assign(new Event(type), fields)
+const createEvent = (type: string, fields: object): Event => Object.assign(new Event(type), fields)
 
 test('a form is called: answered, refused, canceled, reset, and submitted without an answer', async () => {
   const { page, clock, events, sink, settle, addForm, SubmitEvent } = setUp()
@@ -247,12 +247,14 @@ test('a form is called: answered, refused, canceled, reset, and submitted withou
   const activate = (): void => {
     clock.ms += 100
     for (const target of [page, context(page)])
-      target.dispatchEvent(named('toolactivated', { toolName: 'search' }))
+      target.dispatchEvent(createEvent('toolactivated', { toolName: 'search' }))
     clock.ms += 1_000
   }
   /** The browser's event reaches the window first, then the form. */
   const submit = (answer?: (event: Event) => void): void => {
-    const event = Object.defineProperty(named('submit', { agentInvoked: true }), 'target', { value: form })
+    const event = Object.defineProperty(createEvent('submit', { agentInvoked: true }), 'target', {
+      value: form,
+    })
     page.dispatchEvent(event)
     answer?.(event)
   }
@@ -269,12 +271,12 @@ test('a form is called: answered, refused, canceled, reset, and submitted withou
   submit()
   await settle()
   activate()
-  page.dispatchEvent(named('toolcancel', { toolName: 'search' }))
+  page.dispatchEvent(createEvent('toolcancel', { toolName: 'search' }))
   activate()
   page.dispatchEvent(Object.defineProperty(new Event('reset'), 'target', { value: form }))
   activate()
   page.dispatchEvent(Object.defineProperty(new Event('invalid'), 'target', { value: { form } }))
-  page.dispatchEvent(named('toolactivated', { toolName: 'a-function' })) // reports its own calls
+  page.dispatchEvent(createEvent('toolactivated', { toolName: 'a-function' })) // reports its own calls
   activate()
   submit()
   page.dispatchEvent(new Event('pagehide')) // the form navigates
@@ -297,8 +299,9 @@ test('with toolautosubmit the browser submits or refuses a form before it activa
   const { page, events, sink, settle, addForm } = setUp()
   captureOn(page, sink)
   const form = addForm('search')
-  const activate = (): boolean => context(page).dispatchEvent(named('toolactivated', { toolName: 'search' }))
-  const submit = named('submit', { agentInvoked: true })
+  const activate = (): boolean =>
+    context(page).dispatchEvent(createEvent('toolactivated', { toolName: 'search' }))
+  const submit = createEvent('submit', { agentInvoked: true })
   page.dispatchEvent(Object.defineProperty(submit, 'target', { value: form }))
   activate()
   await settle()

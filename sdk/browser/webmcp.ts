@@ -58,25 +58,27 @@ function watchRegistry(
   let context: ModelContext | null = null
   let isDue = false
   let changesLeft = changesMax
-  const known = new Map<string, string>() // JSON by name
+  const jsonByName = new Map<string, string>() // JSON by name
   const note = (type: string, name: string, metadata: object): void => {
     if (changesLeft-- > 0) recorder.trace({ type, tool: cleanText(name, 200), metadata: { ...metadata } })
   }
-  const compare = (found: unknown[]): void => {
+  const compare = (registeredTools: unknown[]): void => {
     const formNames = new Set([...page.document.forms].map((form) => form.getAttribute('toolname')))
-    const seen = found.flatMap((each) => toolOf(each, formNames) ?? []).slice(0, toolsMax)
-    const names = new Set(seen.map(({ name }) => name))
-    const tools = seen.filter((tool) => {
+    const currentTools = registeredTools
+      .flatMap((registeredTool) => toolOf(registeredTool, formNames) ?? [])
+      .slice(0, toolsMax)
+    const names = new Set(currentTools.map(({ name }) => name))
+    const tools = currentTools.filter((tool) => {
       const json = JSON.stringify(tool)
-      const before = known.get(tool.name)
-      if (before === json) return false
-      known.set(tool.name, json)
-      note('tool.surfaced', tool.name, before === undefined ? {} : { change: 'changed' })
+      const previousJson = jsonByName.get(tool.name)
+      if (previousJson === json) return false
+      jsonByName.set(tool.name, json)
+      note('tool.surfaced', tool.name, previousJson === undefined ? {} : { change: 'changed' })
       return true
     })
-    const removed = [...known.keys()].filter((name) => !names.has(name))
+    const removed = [...jsonByName.keys()].filter((name) => !names.has(name))
     for (const name of removed) {
-      known.delete(name)
+      jsonByName.delete(name)
       note('tool.unregistered', name, {})
     }
     if (tools.length + removed.length > 0) report({ tools, removed })
@@ -84,8 +86,9 @@ function watchRegistry(
   const refresh = async (): Promise<void> => {
     isDue = false
     try {
-      const all = context?.getTools === undefined ? [...recorder.own.values()] : await context.getTools()
-      compare(all.filter((tool) => isOfPage(tool, page)))
+      const registeredTools =
+        context?.getTools === undefined ? [...recorder.own.values()] : await context.getTools()
+      compare(registeredTools.filter((tool) => isOfPage(tool, page)))
     } catch {
       // Not allowed here, by a permissions policy or origin isolation.
     }
@@ -95,8 +98,8 @@ function watchRegistry(
     isDue = true
     page.setTimeout(() => void refresh(), settleMs)
   }
-  recorder.watch((found) => {
-    context = found
+  recorder.watch((modelContext) => {
+    context = modelContext
     context.addEventListener?.('toolchange', schedule)
     schedule()
   }, schedule)
@@ -109,9 +112,9 @@ function isOfPage(tool: unknown, page: PageWindow): boolean {
 }
 
 /** The descriptor as the appliance stores it; null for an invalid tool. */
-function toolOf(found: unknown, formNames: Set<string | null>): Tool | null {
+function toolOf(registeredTool: unknown, formNames: Set<string | null>): Tool | null {
   try {
-    const { name, title, description, inputSchema, annotations } = found as RegisteredTool
+    const { name, title, description, inputSchema, annotations } = registeredTool as RegisteredTool
     if (typeof name !== 'string' || name === '') return null
     const schemaText = typeof inputSchema === 'string' ? inputSchema : (JSON.stringify(inputSchema) ?? '')
     const schema: unknown =

@@ -99,44 +99,45 @@ async function run(steps: Step[], context: TestModelContext): Promise<{ log: str
       await null
     }
   })()
-  for (const [at, each] of steps.entries()) {
+  for (const [index, currentStep] of steps.entries()) {
     await null
-    if (each.kind === 'register') register(each, at)
-    else if (each.kind === 'unregister') controllers[each.at % (controllers.length || 1)]?.abort()
-    else call(each, at)
+    if (currentStep.kind === 'register') register(currentStep, index)
+    else if (currentStep.kind === 'unregister')
+      controllers[currentStep.at % (controllers.length || 1)]?.abort()
+    else call(currentStep, index)
   }
   await ticking
   return { log, ended: settled.count }
 
-  function register(plan: Step & { kind: 'register' }, at: number): void {
+  function register(plan: Step & { kind: 'register' }, index: number): void {
     const controller = new AbortController()
     if (plan.signal) controllers.push(controller)
-    const made = makeTool(plan.tool, `t${at}`, note, settled)
+    const madeTool = makeTool(plan.tool, `t${index}`, note, settled)
     const { registerTool } = context
     const self = plan.detached ? undefined : context
     const promise = registerTool.call(
       self as never,
-      made,
+      madeTool,
       plan.signal ? { signal: controller.signal } : undefined,
     )
     note(
       `registerTool gives ${Object.prototype.toString.call(promise)} ${registerTool.name} ${registerTool.length}`,
     )
     promise.then(
-      () => note(`registered ${at}`),
-      (error: unknown) => note(`not registered ${at}: ${String(error)}`),
+      () => note(`registered ${index}`),
+      (error: unknown) => note(`not registered ${index}: ${String(error)}`),
     )
   }
 
-  function call({ name, abort }: Step & { kind: 'call' }, at: number): void {
+  function call({ name, abort }: Step & { kind: 'call' }, index: number): void {
     const controller = new AbortController()
-    context.executeTool(name, { at }, { signal: controller.signal }).then(
-      (result) => note(`result ${at}: ${result}`),
-      (error: unknown) => note(`error ${at}: ${String(error)}`),
+    context.executeTool(name, { at: index }, { signal: controller.signal }).then(
+      (result) => note(`result ${index}: ${result}`),
+      (error: unknown) => note(`error ${index}: ${String(error)}`),
     )
     void (async () => {
       for (let tick = 0; tick < abort; tick++) await null
-      if (abort > 0) controller.abort(new Error(`aborted ${at}`))
+      if (abort > 0) controller.abort(new Error(`aborted ${index}`))
     })()
   }
 }
@@ -156,17 +157,17 @@ function makeTool(plan: ToolPlan, id: string, note: Note, settled: { count: numb
   if (plan.shape === 'plain' || plan.shape === 'symbol' || plan.shape === 'no execute') return fields
   if (plan.shape === 'frozen') return Object.freeze(fields)
   if (plan.shape === 'prototype') return Object.create(fields)
-  const made = {}
+  const toolObject = {}
   for (const [name, value] of Object.entries(fields)) {
-    Object.defineProperty(made, name, {
+    Object.defineProperty(toolObject, name, {
       get(this: unknown) {
-        note(`${id} reads ${name}, this ${this === made}`)
+        note(`${id} reads ${name}, this ${this === toolObject}`)
         if (plan.shape === 'throwing getter' && name === 'inputSchema') throw new RangeError(`${id} ${name}`)
         return value
       },
     })
   }
-  return made
+  return toolObject
 }
 
 function schemaOf(kind: ToolPlan['schema'], id: string, note: Note): object {

@@ -10,7 +10,7 @@ export interface ToolCall {
 export type StartCall = (name: string, input: unknown, options: unknown) => ToolCall
 
 /** Taken before the page can replace it. */
-const { then } = Promise.prototype
+const { then: promiseThen } = Promise.prototype
 
 /**
  * A view of `tool` for `registerTool`. The browser reads the fields of the view, each once and in its own order, so
@@ -47,9 +47,14 @@ export function watchedTool(
       ownKeys: () => Reflect.ownKeys(tool),
       getPrototypeOf: () => Reflect.getPrototypeOf(tool),
       getOwnPropertyDescriptor(_, key) {
-        const found = Reflect.getOwnPropertyDescriptor(tool, key)
-        if (found === undefined) return undefined
-        return { value: read(key), configurable: true, enumerable: found.enumerable === true, writable: true }
+        const descriptor = Reflect.getOwnPropertyDescriptor(tool, key)
+        if (descriptor === undefined) return undefined
+        return {
+          value: read(key),
+          configurable: true,
+          enumerable: descriptor.enumerable === true,
+          writable: true,
+        }
       },
     },
   )
@@ -135,7 +140,7 @@ function isObject(value: unknown): value is object {
 /** True only for promises whose `then` is the built-in one. */
 export function isPromise(value: unknown): value is Promise<unknown> {
   try {
-    return value instanceof Promise && value.then === then
+    return value instanceof Promise && value.then === promiseThen
   } catch {
     return false
   }
@@ -147,5 +152,5 @@ export function whenSettled(
   good: (value: unknown) => void,
   bad: (error: unknown) => void,
 ): void {
-  then.call(promise, good, bad)
+  promiseThen.call(promise, good, bad)
 }

@@ -16,7 +16,7 @@ function setUp(options: Partial<InitOptions> = {}) {
       publishableKey,
       siteId: 'shop',
       exporters: [exporter],
-      onError: (each) => each.code !== 'no_session' && problems.push(each), // visitor-session.test.ts has it
+      onError: (problem) => problem.code !== 'no_session' && problems.push(problem), // visitor-session.test.ts has it
       ...options,
     },
     { ...edgePlatform, nowMs: () => Date.UTC(2026, 5, 23, 12) },
@@ -172,23 +172,23 @@ test('a throwing exporter or onError does not affect the host', async () => {
   }
   const late: Exporter = { export: () => Promise.reject(new Error('late')) }
   const { client, events } = setUp({
-    onError: (each) => {
-      problems.push(each)
+    onError: (problem) => {
+      problems.push(problem)
       throw new Error('bad host')
     },
   })
   client.trace({ type: 'a' })
   expect(events.length).toBe(1)
-  const both = setUp({
+  const twoExporters = setUp({
     exporters: [bad, late],
-    onError: (each) => {
-      problems.push(each)
+    onError: (problem) => {
+      problems.push(problem)
       throw new Error('bad host')
     },
   })
-  both.client.trace({ type: 'a' })
-  await both.client.flush()
-  await both.client.close()
+  twoExporters.client.trace({ type: 'a' })
+  await twoExporters.client.flush()
+  await twoExporters.client.close()
   const messages = problems.map(({ message }) => message).join()
   for (const text of ['bad exporter', 'bad flush', 'bad close', 'late']) expect(messages).toContain(text)
 })
@@ -208,19 +208,19 @@ test('secrets do not reach an exporter', () => {
 })
 
 /** Sampling: shares are correct, sessions stay complete, errors and blocked events are always sent. */
-const event = (more: object = {}): CompleteEvent => ({
+const event = (overrides: object = {}): CompleteEvent => ({
   id: 'e',
   siteId: 's',
   sessionId: 'x',
   occurredAt: '',
   type: 'a',
   outcome: 'success',
-  ...more,
+  ...overrides,
 })
 
 test('errors, blocked events and denials are always sent', () => {
-  for (const more of [{ outcome: 'error' }, { outcome: 'blocked' }, { policy: { decision: 'deny' } }]) {
-    expect(isSampled(event(more), 0, 'x', () => 0.999)).toBe(true)
+  for (const fields of [{ outcome: 'error' }, { outcome: 'blocked' }, { policy: { decision: 'deny' } }]) {
+    expect(isSampled(event(fields), 0, 'x', () => 0.999)).toBe(true)
   }
   expect(isSampled(event(), 0, 'x', () => 0)).toBe(false)
   expect(isSampled(event(), 1, 'x', () => 0.999)).toBe(true)
@@ -238,7 +238,7 @@ test('law: a session is sent or dropped as a whole, and a higher rate sends a su
 
 test('a rate of 0.1 sends about a tenth of the sessions', () => {
   const sampled = Array.from({ length: 10_000 }, (_, index) => share(`sess_${index}`)).filter(
-    (each) => each < 0.1,
+    (fraction) => fraction < 0.1,
   )
   expect(sampled.length).toBeGreaterThan(850)
   expect(sampled.length).toBeLessThan(1_150)

@@ -219,18 +219,19 @@ function textOf(error: unknown): string {
 export function isSampled(
   event: CompleteEvent,
   rate: number,
-  named: string | undefined,
+  sampleKey: string | undefined,
   random: () => number,
 ): boolean {
   if (rate >= 1 || event.outcome === 'error' || event.outcome === 'blocked') return true
   if (event.policy?.decision === 'deny') return true
-  return (named === undefined ? random() : share(named)) < rate
+  return (sampleKey === undefined ? random() : share(sampleKey)) < rate
 }
 
 /** A number from 0 to 1 that depends only on the text: FNV-1a with a final mix. */
 export function share(text: string): number {
   let hash = 0x811c9dc5
-  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  for (let index = 0; index < text.length; index++)
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
   hash = Math.imul(hash ^ (hash >>> 16), 0x45d9f3b)
   return ((hash ^ (hash >>> 16)) >>> 0) / 0x1_0000_0000
 }

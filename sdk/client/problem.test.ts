@@ -14,9 +14,9 @@ test('each kind of problem is logged at most once per minute', () => {
   report({ code: 'queue_full', message: 'full' })
   setSystemTime(new Date('2026-11-20T00:01:00Z'))
   report({ code: 'invalid_event', message: 'again' })
-  const said = warn.mock.calls.map(([text]) => String(text))
+  const warnings = warn.mock.calls.map(([text]) => String(text))
   warn.mockRestore()
-  expect(said).toEqual(['sightglass: no type', 'sightglass: full', 'sightglass: again'])
+  expect(warnings).toEqual(['sightglass: no type', 'sightglass: full', 'sightglass: again'])
 })
 
 test('onError receives every problem, and may throw', () => {

@@ -48,13 +48,13 @@ test('numbers are secret only under the exact word; booleans and null never are'
 })
 
 test('custom names and paths match at any depth and through arrays', () => {
-  const own = createScrub(['ssn', 'card.number'])
+  const customScrub = createScrub(['ssn', 'card.number'])
   const event = {
     ssn: '1',
     a: { cards: [{ number: 'kept' }], card: [{ number: '4111', month: 1 }] },
     number: 'kept',
   }
-  expect(own(event)).toEqual({
+  expect(customScrub(event)).toEqual({
     ssn: '[scrubbed]',
     a: { cards: [{ number: 'kept' }], card: [{ number: '[scrubbed]', month: 1 }] },
     number: 'kept',
@@ -112,8 +112,8 @@ test('law: no planted secret remains, and events without one are returned unchan
       fc.dictionary(names, tie('node'), { maxKeys: 4 }),
     ),
   })).node
-  const hides = (value: unknown, under: boolean): boolean => {
-    if (typeof value === 'string') return under
+  const hides = (value: unknown, isHidden: boolean): boolean => {
+    if (typeof value === 'string') return isHidden
     if (typeof value !== 'object' || value === null) return false
     return Object.entries(value).some(([name, member]) =>
       hides(

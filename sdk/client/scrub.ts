@@ -62,12 +62,12 @@ function walkItems(items: unknown[], depth: number, state: Walk): unknown[] {
 
 function walkFields(fields: Fields, depth: number, state: Walk): Fields {
   let copy: Fields | null = null
-  let seen = 0
+  let fieldCount = 0
   const hasTrails = state.trails.length > 0
   // Unlike Object.keys, this allocates nothing. It also visits inherited fields, which is harmless.
   for (const name in fields) {
     const field = fields[name]
-    seen++
+    fieldCount++
     if (field === null || field === undefined || typeof field === 'boolean') continue
     if (hasTrails) state.trail.push(name)
     let clean: unknown = field
@@ -76,7 +76,7 @@ function walkFields(fields: Fields, depth: number, state: Walk): Fields {
     if (hasTrails) state.trail.pop()
     if (clean !== field) (copy ??= { ...fields })[name] = clean
   }
-  count(state, seen)
+  count(state, fieldCount)
   return copy ?? fields
 }
 
@@ -92,14 +92,14 @@ function endsWith(trail: string[], end: string[]): boolean {
   return start >= 0 && end.every((name, index) => trail[start + index] === name)
 }
 
-function count(state: Walk, more: number): void {
-  state.fields += more
+function count(state: Walk, fieldCount: number): void {
+  state.fields += fieldCount
   if (state.fields > fieldsMax) throw new Error(`the event has more than ${fieldsMax} fields`)
 }
 
 function isSecret(name: string, secretNames: Map<string, boolean>): boolean {
-  const known = secretNames.get(name)
-  if (known !== undefined) return known
+  const cachedResult = secretNames.get(name)
+  if (cachedResult !== undefined) return cachedResult
   if (secretNames.size >= cachedNamesMax) secretNames.clear()
   const result = wordsOf(name).some((word) => secretWords.has(word))
   secretNames.set(name, result)

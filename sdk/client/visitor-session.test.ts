@@ -67,27 +67,28 @@ test('law: a session continues through pauses of up to 30 minutes and ends after
     fc.property(fc.array(fc.integer({ min: 0, max: 2 * silenceMs }), { maxLength: 30 }), (pauses) => {
       const { client, clock } = setUp()
       let last = client.session('visitor').sessionId
-      const seen = new Set([last])
+      const sessionIds = new Set([last])
       for (const pause of pauses) {
         clock.ms += pause
         const { sessionId } = client.session('visitor')
         if (pause <= silenceMs) expect(sessionId).toBe(last)
-        else expect(seen.has(sessionId)).toBe(false)
-        seen.add((last = sessionId))
+        else expect(sessionIds.has(sessionId)).toBe(false)
+        sessionIds.add((last = sessionId))
       }
     }),
   )
 })
 
 test('processes with the same secret agree on ids, on every platform', () => {
-  const of = (sessionSecret: string) => setUp({ sessionSecret }).client.session('visitor').sessionId
-  expect(of('one')).toBe(of('one'))
-  expect(of('one')).not.toBe(of('two'))
+  const readSessionId = (sessionSecret: string) =>
+    setUp({ sessionSecret }).client.session('visitor').sessionId
+  expect(readSessionId('one')).toBe(readSessionId('one'))
+  expect(readSessionId('one')).not.toBe(readSessionId('two'))
   const edge = startClient(
     { publishableKey, exporters: [], sessionSecret: 'one' },
     { ...edgePlatform, nowMs: () => Date.UTC(2026, 10, 22, 12) },
   )
-  expect(edge.session('visitor').sessionId).toBe(of('one'))
+  expect(edge.session('visitor').sessionId).toBe(readSessionId('one'))
 })
 
 test('the cache holds 20,000 visitors and drops the least recent first', () => {
@@ -114,9 +115,9 @@ test('a server that traces without a session gets one report; sessions, init and
   expect(problems).toEqual([
     { code: 'no_session', message: expect.stringContaining('client.session(request).trace(event)') },
   ])
-  const named = setUp({ sessionId: 'script' })
-  named.client.trace({ type: 'agent.detected' })
-  expect(named.problems).toEqual([])
+  const scriptSetup = setUp({ sessionId: 'script' })
+  scriptSetup.client.trace({ type: 'agent.detected' })
+  expect(scriptSetup.problems).toEqual([])
 })
 
 test('the session id of an event wins, and nothing throws into the host', () => {

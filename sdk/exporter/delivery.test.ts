@@ -68,11 +68,11 @@ test('law: exactly once and in order under any faults', async () => {
         )
         let next = 0
         const flushes: Promise<boolean>[] = []
-        for (const each of steps) {
-          if (each.kind === 'flush') flushes.push(exporter.flush(10_000))
-          else if (each.kind === 'wait') await Bun.sleep(each.ms)
+        for (const currentStep of steps) {
+          if (currentStep.kind === 'flush') flushes.push(exporter.flush(10_000))
+          else if (currentStep.kind === 'wait') await Bun.sleep(currentStep.ms)
           else
-            for (let index = 0; index < each.count; index++) {
+            for (let index = 0; index < currentStep.count; index++) {
               exporter.export({
                 id: `e${next++}`,
                 siteId: 's',

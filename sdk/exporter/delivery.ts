@@ -127,8 +127,8 @@ function count({ counts, report }: Delivery, result: BatchResult): void {
   counts.rejected += result.rejected
   if (result.rejected === 0) return
   const { rejected, issues } = result
-  const why = issues[0] === undefined ? '' : `. First issue: ${issues[0].path} ${issues[0].message}`
-  const message = `The appliance rejected ${plural(rejected)}${why}.`
+  const firstIssue = issues[0] === undefined ? '' : `. First issue: ${issues[0].path} ${issues[0].message}`
+  const message = `The appliance rejected ${plural(rejected)}${firstIssue}.`
   report({ code: 'rejected', message, count: rejected, issues })
 }
 
@@ -320,10 +320,10 @@ export const defaultLimits: IngestLimits = {
 }
 
 /** The limits of the appliance. Missing or invalid numbers keep their previous value. */
-function limitsIn(body: { [field: string]: unknown }, known: IngestLimits): IngestLimits {
+function limitsIn(body: { [field: string]: unknown }, previousLimits: IngestLimits): IngestLimits {
   const pick = (name: Exclude<keyof IngestLimits, 'observed'>): number => {
     const value = body[name]
-    return typeof value === 'number' && value >= 1 ? Math.floor(value) : known[name]
+    return typeof value === 'number' && value >= 1 ? Math.floor(value) : previousLimits[name]
   }
   return {
     eventsPerRequestMax: pick('eventsPerRequestMax'),

@@ -32,7 +32,7 @@ function setUp(options: Partial<IntelExporterOptions> = {}, platform = nodePlatf
       intervalMs: 5,
       backoffMinMs: 2,
       backoffMaxMs: 10,
-      onError: (each) => problems.push(each),
+      onError: (reportedProblem) => problems.push(reportedProblem),
       ...options,
     },
     platform,
@@ -41,7 +41,7 @@ function setUp(options: Partial<IntelExporterOptions> = {}, platform = nodePlatf
   return { appliance, problems, exporter }
 }
 
-function event(id: string, more: object = {}): CompleteEvent {
+function event(id: string, overrides: object = {}): CompleteEvent {
   return {
     id,
     siteId: 'shop',
@@ -49,12 +49,12 @@ function event(id: string, more: object = {}): CompleteEvent {
     occurredAt: '2026-06-23T12:00:00.000Z',
     type: 'agent.detected',
     outcome: 'success',
-    ...more,
+    ...overrides,
   }
 }
 
-const send = (exporter: IntelExporter, count: number, more: object = {}): void => {
-  for (let index = 0; index < count; index++) exporter.export(event(`e${index}`, more))
+const send = (exporter: IntelExporter, count: number, overrides: object = {}): void => {
+  for (let index = 0; index < count; index++) exporter.export(event(`e${index}`, overrides))
 }
 const idsOf = (appliance: FakeAppliance): string[] => appliance.events.map(({ id }) => id)
 const range = (count: number): string[] => Array.from({ length: count }, (_, index) => `e${index}`)
@@ -90,17 +90,17 @@ test('a full batch is sent at once, a small one after the interval, nothing with
   send(exporter, 3)
   await until(() => appliance.events.length >= 3)
   exporter.export(event('late'))
-  const sent = performance.now()
+  const sentAtMs = performance.now()
   await until(() => appliance.events.length >= 4)
-  expect(performance.now() - sent).toBeGreaterThan(60)
+  expect(performance.now() - sentAtMs).toBeGreaterThan(60)
   expect(posts(appliance).length).toBe(2)
 })
 
 test('changes after export are not sent', async () => {
   const { appliance, exporter } = setUp()
-  const mine = event('mine', { metadata: { page: '/a' } })
-  exporter.export(mine)
-  mine.metadata = { page: '/b' }
+  const pageEvent = event('mine', { metadata: { page: '/a' } })
+  exporter.export(pageEvent)
+  pageEvent.metadata = { page: '/b' }
   await exporter.flush()
   expect(appliance.events[0]?.['metadata']).toEqual({ page: '/a' })
 })
@@ -109,9 +109,9 @@ test.each([500, 502, 503, 504, 507, 429, 408])(
   '%d is retried with the same ids until it succeeds',
   async (status) => {
     const { appliance, exporter, problems } = setUp()
-    let left = 3
+    let remainingCount = 3
     appliance.fault = ({ path }) =>
-      path === '/v1/sdk/events' && left-- > 0 ? problem(status, 'overloaded') : null
+      path === '/v1/sdk/events' && remainingCount-- > 0 ? problem(status, 'overloaded') : null
     send(exporter, 5)
     expect(await exporter.flush(5_000)).toBe(true)
     expect(idsOf(appliance)).toEqual(range(5))

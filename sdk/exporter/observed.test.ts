@@ -20,8 +20,8 @@ function setUp(limits: FakeAppliance['limits'], options: Partial<IntelExporterOp
   appliance.limits = limits
   running.push(appliance)
   const times = { intervalMs: 60_000, backoffMinMs: 2, backoffMaxMs: 10 }
-  const all = { url: appliance.url, ingestKey, ...times, onError() {}, ...options }
-  const exporter = startIntelExporter(all, nodePlatform)
+  const allOptions = { url: appliance.url, ingestKey, ...times, onError() {}, ...options }
+  const exporter = startIntelExporter(allOptions, nodePlatform)
   open.push(exporter)
   return { appliance, exporter }
 }
@@ -37,7 +37,7 @@ const event = (id: string) => ({
 })
 const bodies = ({ requests }: FakeAppliance) =>
   requests.filter(({ method }) => method === 'POST').map(({ body }) => body)
-const asked = ({ requests }: FakeAppliance): number =>
+const countLimitRequests = ({ requests }: FakeAppliance): number =>
   requests.filter(({ path }) => path === '/v1/limits').length
 
 test('an appliance that judges gets the observations of a batch', async () => {
@@ -47,7 +47,7 @@ test('an appliance that judges gets the observations of a batch', async () => {
   await until(() => exporter.observes())
   expect(await exporter.flush()).toBe(true)
   expect(bodies(appliance)).toEqual([{ events: [event('a'), event('b')], observed: { a: { address } } }])
-  expect(asked(appliance)).toBe(1)
+  expect(countLimitRequests(appliance)).toBe(1)
 })
 
 test('an older appliance gets none, and is not asked again for each batch', async () => {
@@ -58,7 +58,7 @@ test('an older appliance gets none, and is not asked again for each batch', asyn
   }
   expect(JSON.stringify(appliance.requests)).not.toContain(address)
   expect(appliance.events.length).toBe(5)
-  expect(asked(appliance)).toBe(1)
+  expect(countLimitRequests(appliance)).toBe(1)
 })
 
 test('events without observations are sent before anybody asks', async () => {
@@ -107,7 +107,7 @@ test('law: the spool has the events of a process that ended, and no observation'
       const files = readdirSync(dir.path).map((name) => readFileSync(dir.join(name), 'utf8'))
       expect(files.join('')).toContain('"e0"')
       expect(files.join('')).not.toContain('address')
-      for (const each of addresses) expect(files.join('')).not.toContain(each)
+      for (const hostAddress of addresses) expect(files.join('')).not.toContain(hostAddress)
       // Another appliance, because a request of the first exporter may still be on its way to this one.
       const next = setUp({ observed: true }, { spool: dir.join('events') })
       await next.exporter.flush()

@@ -18,23 +18,26 @@ test('law: it behaves like a list with two bounds', () => {
       const queue = createQueue({ eventsMax: 30, bytesMax: 600 })
       let model: { text: string; bytes: number }[] = []
       const sum = (): number => model.reduce((total, { bytes }) => total + bytes, 0)
-      for (const [index, each] of steps.entries()) {
-        if (each.kind === 'push') {
-          const fits = model.length < 30 && sum() + each.bytes <= 600
-          expect(queue.push({ text: String(index), bytes: each.bytes })).toBe(fits)
-          if (fits) model.push({ text: String(index), bytes: each.bytes })
-        } else if (each.kind === 'drop') {
-          queue.drop(each.count)
-          model = model.slice(each.count)
+      for (const [index, currentStep] of steps.entries()) {
+        if (currentStep.kind === 'push') {
+          const fits = model.length < 30 && sum() + currentStep.bytes <= 600
+          expect(queue.push({ text: String(index), bytes: currentStep.bytes })).toBe(fits)
+          if (fits) model.push({ text: String(index), bytes: currentStep.bytes })
+        } else if (currentStep.kind === 'drop') {
+          queue.drop(currentStep.count)
+          model = model.slice(currentStep.count)
         } else {
-          const seen = queue.peek(each.count, each.bytes)
-          expect(seen).toEqual(model.slice(0, seen.length))
-          expect(queue.peek(each.count, 1e9, 3)).toEqual(model.slice(3, 3 + each.count))
-          if (model.length > 0) expect(seen.length).toBeGreaterThan(0)
-          const total = seen.reduce((bytes, event) => bytes + event.bytes, 0)
-          if (seen.length > 1) expect(total).toBeLessThanOrEqual(each.bytes)
-          const next = model[seen.length]
-          const isFull = seen.length === each.count || next === undefined || total + next.bytes > each.bytes
+          const peekedEvents = queue.peek(currentStep.count, currentStep.bytes)
+          expect(peekedEvents).toEqual(model.slice(0, peekedEvents.length))
+          expect(queue.peek(currentStep.count, 1e9, 3)).toEqual(model.slice(3, 3 + currentStep.count))
+          if (model.length > 0) expect(peekedEvents.length).toBeGreaterThan(0)
+          const total = peekedEvents.reduce((bytes, event) => bytes + event.bytes, 0)
+          if (peekedEvents.length > 1) expect(total).toBeLessThanOrEqual(currentStep.bytes)
+          const next = model[peekedEvents.length]
+          const isFull =
+            peekedEvents.length === currentStep.count ||
+            next === undefined ||
+            total + next.bytes > currentStep.bytes
           expect(isFull).toBe(true)
         }
         expect([queue.count, queue.bytes]).toEqual([model.length, sum()])

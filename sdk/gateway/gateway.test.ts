@@ -83,16 +83,16 @@ test('request counts of access logs', async () => {
 
 test('Explore, with several filters', async () => {
   const { appliance, gateway } = setUp()
-  const all = { events: 3, total: 41.5, steps: [41.5], error: 0.02 }
-  appliance.fault = () => Response.json({ measure: 'p95', rows: [{ value: 'pro', ...all }], all })
+  const totals = { events: 3, total: 41.5, steps: [41.5], error: 0.02 }
+  appliance.fault = () => Response.json({ measure: 'p95', rows: [{ value: 'pro', ...totals }], all: totals })
   const query = { measure: 'p95', by: 'metadata.plan', filter: ['tool:pay', 'outcome:'], rows: 5 } as const
-  const found = await gateway.explore({
+  const exploration = await gateway.explore({
     ...query,
     filter: [...query.filter],
     since: new Date(0),
     step: 'day',
   })
-  expect(found.rows[0]).toMatchObject({ value: 'pro', total: 41.5 })
+  expect(exploration.rows[0]).toMatchObject({ value: 'pro', total: 41.5 })
   expect(appliance.requests[0]?.path).toBe(
     '/v1/explore?measure=p95&by=metadata.plan&filter=tool%3Apay&filter=outcome%3A&rows=5' +
       '&since=1970-01-01T00%3A00%3A00.000Z&step=day',
@@ -104,7 +104,7 @@ test('CSV is streamed, and an error response rejects with its status', async () 
   appliance.fault = ({ body }) =>
     body['format'] === 'csv' && body['raw'] === true ? new Response('id,orgId\n') : problem(403, 'forbidden')
   expect(await new Response(await gateway.exportAuditCsv({ raw: true })).text()).toBe('id,orgId\n')
-  const error = await gateway.exportAuditCsv().catch((each: IntelError) => each)
+  const error = await gateway.exportAuditCsv().catch((failure: IntelError) => failure)
   expect(error).toMatchObject({ name: 'IntelError', status: 403 })
 })
 
@@ -115,10 +115,12 @@ test('a response of another shape is an error, not an empty result', async () =>
     await gateway
       .traces()
       .next()
-      .catch((each: IntelError) => each.message),
+      .catch((failure: IntelError) => failure.message),
   ).toMatch(/not a page/)
-  expect(await gateway.exportAudit().catch((each: IntelError) => each.message)).toMatch(/not an audit export/)
-  expect(await gateway.explore().catch((each: IntelError) => each.message)).toMatch(
+  expect(await gateway.exportAudit().catch((failure: IntelError) => failure.message)).toMatch(
+    /not an audit export/,
+  )
+  expect(await gateway.explore().catch((failure: IntelError) => failure.message)).toMatch(
     /not an answer of Explore/,
   )
 })

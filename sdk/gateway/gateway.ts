@@ -216,8 +216,8 @@ function queryText(query: TracesQuery | MetricsQuery | ExploreQuery, cursor: str
   const params = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined || (cursor !== null && name !== 'limit')) continue
-    for (const each of [value].flat())
-      params.append(name, each instanceof Date ? each.toISOString() : String(each))
+    for (const item of [value].flat())
+      params.append(name, item instanceof Date ? item.toISOString() : String(item))
   }
   if (cursor !== null) params.set('cursor', cursor)
   const text = params.toString()

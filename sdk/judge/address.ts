@@ -52,8 +52,8 @@ export function readAddressAndPort(text: string): string | null {
 
 function readBracketed(text: string): string | null {
   const close = text.indexOf(']')
-  const after = text.slice(close + 1)
-  if (close < 0 || (after !== '' && !(after.startsWith(':') && isPort(after.slice(1))))) return null
+  const suffix = text.slice(close + 1)
+  if (close < 0 || (suffix !== '' && !(suffix.startsWith(':') && isPort(suffix.slice(1))))) return null
   return plainIPv6(withoutZone(text.slice(1, close)))
 }
 

@@ -49,9 +49,10 @@ test('a pack is read without fields that this release does not know', () => {
 })
 
 test('each wrong field is named', () => {
-  const wrongList = (more: object): string => problem({ ...pack, lists: [{ ...list, ...more }] })
-  const wrongHosts = (more: object): string => problem({ ...pack, hosts: [{ ...hosts, ...more }] })
-  const wrongKeys = (more: object): string => problem({ ...pack, directories: [{ ...directory, ...more }] })
+  const wrongList = (overrides: object): string => problem({ ...pack, lists: [{ ...list, ...overrides }] })
+  const wrongHosts = (overrides: object): string => problem({ ...pack, hosts: [{ ...hosts, ...overrides }] })
+  const wrongKeys = (overrides: object): string =>
+    problem({ ...pack, directories: [{ ...directory, ...overrides }] })
   expect(problem(null)).toBe('the pack must be an object')
   expect(problem([])).toBe('the pack must be an object')
   expect(problem({ ...pack, format: 'sightglass-evidence-2' })).toBe('format must be "sightglass-evidence-1"')
@@ -82,16 +83,16 @@ test('each wrong field is named', () => {
 })
 
 test('each limit holds', () => {
-  const many = <T>(value: T, count: number): T[] => Array.from({ length: count }, () => value)
+  const repeat = <T>(value: T, count: number): T[] => Array.from({ length: count }, () => value)
   const { entriesMax, namesMax, networksMax } = packLimits
-  expect(problem({ ...pack, tokens: many(tokens, entriesMax) })).toBe('')
-  expect(problem({ ...pack, tokens: many(tokens, entriesMax + 1) })).toBe(
+  expect(problem({ ...pack, tokens: repeat(tokens, entriesMax) })).toBe('')
+  expect(problem({ ...pack, tokens: repeat(tokens, entriesMax + 1) })).toBe(
     'tokens must have at most 1000 entries',
   )
-  expect(problem({ ...pack, tokens: [{ ...tokens, tokens: many('a', namesMax + 1) }] })).toContain(
+  expect(problem({ ...pack, tokens: [{ ...tokens, tokens: repeat('a', namesMax + 1) }] })).toContain(
     'at most 1000',
   )
-  const half = { ...list, networks: many('1.2.3.4/32', networksMax / 2) }
+  const half = { ...list, networks: repeat('1.2.3.4/32', networksMax / 2) }
   const lists = [half, { ...half, list: 'b' }, { ...list, list: 'c' }]
   expect(problem({ ...pack, lists })).toBe('has 1000001 networks, at most 1000000 are allowed')
 })

@@ -96,14 +96,14 @@ export function readPack(document: unknown): EvidencePack {
     lists,
     hosts,
     directories: entries(pack, 'directories', readDirectory),
-    tokens: entries(pack, 'tokens', (entry, at) => ({
-      ...readOrigin(entry, at),
-      tokens: texts(entry['tokens'], `${at}.tokens`),
+    tokens: entries(pack, 'tokens', (entry, path) => ({
+      ...readOrigin(entry, path),
+      tokens: texts(entry['tokens'], `${path}.tokens`),
     })),
   }
 }
 
-function entries<T>(pack: Fields, name: string, read: (entry: Fields, at: string) => T): T[] {
+function entries<T>(pack: Fields, name: string, read: (entry: Fields, path: string) => T): T[] {
   const values = pack[name] ?? []
   if (!Array.isArray(values)) throw new PackError(`${name} must be a list`)
   if (values.length > packLimits.entriesMax)
@@ -111,122 +111,122 @@ function entries<T>(pack: Fields, name: string, read: (entry: Fields, at: string
   return values.map((value, index) => read(fieldsOf(value, `${name}[${index}]`), `${name}[${index}]`))
 }
 
-function readOrigin(entry: Fields, at: string): Origin {
+function readOrigin(entry: Fields, path: string): Origin {
   return {
-    operator: text(entry['operator'], `${at}.operator`),
-    source: text(entry['source'], `${at}.source`, packLimits.sourceCharsMax),
-    seen: day(entry['seen'], `${at}.seen`),
-    digest: hash(entry['digest'], `${at}.digest`),
+    operator: text(entry['operator'], `${path}.operator`),
+    source: text(entry['source'], `${path}.source`, packLimits.sourceCharsMax),
+    seen: day(entry['seen'], `${path}.seen`),
+    digest: hash(entry['digest'], `${path}.digest`),
   }
 }
 
-function readList(entry: Fields, at: string): AddressList {
-  const networks = list(entry['networks'], `${at}.networks`, packLimits.networksMax)
-  networks.forEach((network, index) => networkOf(network, `${at}.networks[${index}]`))
+function readList(entry: Fields, path: string): AddressList {
+  const networks = list(entry['networks'], `${path}.networks`, packLimits.networksMax)
+  networks.forEach((network, index) => networkOf(network, `${path}.networks[${index}]`))
   return {
-    list: text(entry['list'], `${at}.list`),
-    ...readOrigin(entry, at),
-    products: readProducts(entry['products'], `${at}.products`),
-    published: day(entry['published'], `${at}.published`),
+    list: text(entry['list'], `${path}.list`),
+    ...readOrigin(entry, path),
+    products: readProducts(entry['products'], `${path}.products`),
+    published: day(entry['published'], `${path}.published`),
     networks: networks as string[],
   }
 }
 
 /** A network of a list. Throws a `PackError`. */
-export function networkOf(value: unknown, at: string): Network {
+export function networkOf(value: unknown, path: string): Network {
   const network = typeof value === 'string' ? parseNetwork(value) : 'must be a string'
-  if (typeof network === 'string') throw new PackError(`${at} ${network}`)
+  if (typeof network === 'string') throw new PackError(`${path} ${network}`)
   return network
 }
 
 const hostNameForm = /^(?:\*\.)?(?:[a-z0-9*-]{1,63}\.)+[a-z]{2,63}$/
 
-function readHosts(entry: Fields, at: string): HostNames {
-  const hostNames = texts(entry['hostNames'], `${at}.hostNames`)
+function readHosts(entry: Fields, path: string): HostNames {
+  const hostNames = texts(entry['hostNames'], `${path}.hostNames`)
   for (const name of hostNames) {
     if (!hostNameForm.test(name) || /\*\*/.test(name))
       throw new PackError(
-        `${at}.hostNames: "${name.slice(0, 50)}" is not a host name such as *.crawl.example.com`,
+        `${path}.hostNames: "${name.slice(0, 50)}" is not a host name such as *.crawl.example.com`,
       )
   }
   return {
-    list: text(entry['list'], `${at}.list`),
-    ...readOrigin(entry, at),
-    products: readProducts(entry['products'], `${at}.products`),
+    list: text(entry['list'], `${path}.list`),
+    ...readOrigin(entry, path),
+    products: readProducts(entry['products'], `${path}.products`),
     hostNames,
   }
 }
 
-function readDirectory(entry: Fields, at: string): KeyDirectory {
-  const keys = list(entry['keys'], `${at}.keys`, packLimits.namesMax).map((key, index) => {
-    const fields = fieldsOf(key, `${at}.keys[${index}]`)
+function readDirectory(entry: Fields, path: string): KeyDirectory {
+  const keys = list(entry['keys'], `${path}.keys`, packLimits.namesMax).map((key, index) => {
+    const fields = fieldsOf(key, `${path}.keys[${index}]`)
     if (JSON.stringify(fields).length > packLimits.keyBytesMax)
-      throw new PackError(`${at}.keys[${index}] must have at most ${packLimits.keyBytesMax} characters`)
-    if ('d' in fields) throw new PackError(`${at}.keys[${index}] is a private key`)
+      throw new PackError(`${path}.keys[${index}] must have at most ${packLimits.keyBytesMax} characters`)
+    if ('d' in fields) throw new PackError(`${path}.keys[${index}] is a private key`)
     return fields
   })
   return {
-    ...readOrigin(entry, at),
-    url: text(entry['url'], `${at}.url`, packLimits.sourceCharsMax),
+    ...readOrigin(entry, path),
+    url: text(entry['url'], `${path}.url`, packLimits.sourceCharsMax),
     keys,
   }
 }
 
-function readProducts(value: unknown, at: string): Products {
-  const given = Object.entries(fieldsOf(value, at))
-  if (given.length > packLimits.namesMax)
-    throw new PackError(`${at} must have at most ${packLimits.namesMax} products`)
-  for (const [name, kind] of given) {
-    text(name, at)
+function readProducts(value: unknown, path: string): Products {
+  const products = Object.entries(fieldsOf(value, path))
+  if (products.length > packLimits.namesMax)
+    throw new PackError(`${path} must have at most ${packLimits.namesMax} products`)
+  for (const [name, kind] of products) {
+    text(name, path)
     if (kind !== 'crawler' && kind !== 'user')
-      throw new PackError(`${at}: the kind of ${name} must be crawler or user`)
+      throw new PackError(`${path}: the kind of ${name} must be crawler or user`)
   }
-  return Object.fromEntries(given) as Products
+  return Object.fromEntries(products) as Products
 }
 
-function fieldsOf(value: unknown, at: string): { [field: string]: unknown } {
+function fieldsOf(value: unknown, path: string): { [field: string]: unknown } {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new PackError(`${at} must be an object`)
+    throw new PackError(`${path} must be an object`)
   return value as { [field: string]: unknown }
 }
 
-function list(value: unknown, at: string, max: number): unknown[] {
-  if (!Array.isArray(value)) throw new PackError(`${at} must be a list`)
-  if (value.length > max) throw new PackError(`${at} must have at most ${max} entries`)
+function list(value: unknown, path: string, max: number): unknown[] {
+  if (!Array.isArray(value)) throw new PackError(`${path} must be a list`)
+  if (value.length > max) throw new PackError(`${path} must have at most ${max} entries`)
   return value
 }
 
-function texts(value: unknown, at: string): string[] {
-  return list(value, at, packLimits.namesMax).map((one, index) => text(one, `${at}[${index}]`, 253))
+function texts(value: unknown, path: string): string[] {
+  return list(value, path, packLimits.namesMax).map((item, index) => text(item, `${path}[${index}]`, 253))
 }
 
 const unprintable = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/
 
-function text(value: unknown, at: string, charsMax = packLimits.nameCharsMax): string {
+function text(value: unknown, path: string, charsMax = packLimits.nameCharsMax): string {
   if (typeof value !== 'string' || value === '' || value.length > charsMax || unprintable.test(value))
-    throw new PackError(`${at} must be a string of 1 to ${charsMax} printable characters`)
+    throw new PackError(`${path} must be a string of 1 to ${charsMax} printable characters`)
   return value
 }
 
-function hash(value: unknown, at: string): string {
+function hash(value: unknown, path: string): string {
   if (typeof value !== 'string' || !/^[0-9a-f]{64}$/.test(value))
-    throw new PackError(`${at} must be a SHA-256 digest in hex`)
+    throw new PackError(`${path} must be a SHA-256 digest in hex`)
   return value
 }
 
-function day(value: unknown, at: string): string {
+function day(value: unknown, path: string): string {
   if (typeof value !== 'string' || !/^\d{4}-\d{2}-\d{2}$/.test(value) || Number.isNaN(Date.parse(value)))
-    throw new PackError(`${at} must be a day such as 2026-08-20`)
+    throw new PackError(`${path} must be a day such as 2026-08-20`)
   return value
 }
 
-function time(value: unknown, at: string): string {
+function time(value: unknown, path: string): string {
   if (
     typeof value !== 'string' ||
     value.length > 40 ||
     !/^\d{4}-.*Z$/.test(value) ||
     Number.isNaN(Date.parse(value))
   )
-    throw new PackError(`${at} must be a time such as 2026-08-20T12:00:00.000Z`)
+    throw new PackError(`${path} must be a time such as 2026-08-20T12:00:00.000Z`)
   return value
 }

@@ -46,38 +46,40 @@ const acmeUser: Claim = { vendor: 'Acme', name: 'Acme-User' }
 const verdictOn = (
   claim: Claim | null,
   proof: Proof,
-  more: { atMs?: number; maxAgeDays?: number } = {},
-): Judgment => judge(claim, proof, evidence, { atMs, ...more })
+  overrides: { atMs?: number; maxAgeDays?: number } = {},
+): Judgment => judge(claim, proof, evidence, { atMs, ...overrides })
 
 const acmeList = { method: 'address', list: 'acme-bot', listDate: '2026-08-01' } as const
 
 test('addresses prove, contradict or prove nothing', () => {
-  const at = (claim: Claim | null, address: string): Judgment => verdictOn(claim, { address })
-  expect(at(acmeBot, '203.0.113.5')).toEqual({ verdict: 'verified', evidence: acmeList })
-  expect(at(acmeBot, '::ffff:203.0.113.5')).toEqual({ verdict: 'verified', evidence: acmeList })
-  expect(at({ vendor: 'ACME', name: 'acmebot' }, '2001:db8:a:1::9').verdict).toBe('verified')
+  const judgeAddress = (claim: Claim | null, address: string): Judgment => verdictOn(claim, { address })
+  expect(judgeAddress(acmeBot, '203.0.113.5')).toEqual({ verdict: 'verified', evidence: acmeList })
+  expect(judgeAddress(acmeBot, '::ffff:203.0.113.5')).toEqual({ verdict: 'verified', evidence: acmeList })
+  expect(judgeAddress({ vendor: 'ACME', name: 'acmebot' }, '2001:db8:a:1::9').verdict).toBe('verified')
   // The list of the product is the evidence, even where a longer prefix of another list matches.
-  expect(at(acmeBot, '203.0.113.8')).toEqual({ verdict: 'verified', evidence: acmeList })
+  expect(judgeAddress(acmeBot, '203.0.113.8')).toEqual({ verdict: 'verified', evidence: acmeList })
   // Another list of its crawlers proves the operator too.
-  expect(at(acmeBot, '203.0.113.17')).toMatchObject({
+  expect(judgeAddress(acmeBot, '203.0.113.17')).toMatchObject({
     verdict: 'verified',
     evidence: { list: 'acme-search' },
   })
   // Its fetchers request what anybody asks for.
-  expect(at(acmeBot, '203.0.113.33')).toMatchObject({
+  expect(judgeAddress(acmeBot, '203.0.113.33')).toMatchObject({
     verdict: 'consistent',
     evidence: { list: 'acme-user' },
   })
   const outside = { verdict: 'contradicted', evidence: { ...acmeList, networks: 2 } } as const
-  expect(at(acmeBot, '203.0.113.77')).toEqual(outside) // in a list of another operator
-  expect(at(acmeBot, '198.51.100.1')).toEqual(outside)
-  expect(at(acmeBot, '2001:db8:b::1')).toEqual(outside)
-  expect(at(null, '203.0.113.5')).toEqual({ verdict: 'unknown' })
-  expect(at({ vendor: 'Nobody', name: 'Bot' }, '203.0.113.5')).toEqual({ verdict: 'unverifiable' })
-  expect(at({ vendor: 'Acme', name: 'AcmeNew' }, '198.51.100.1')).toEqual({ verdict: 'unverifiable' })
-  expect(at({ vendor: 'Acme', name: 'AcmeNew' }, '203.0.113.5').verdict).toBe('verified')
+  expect(judgeAddress(acmeBot, '203.0.113.77')).toEqual(outside) // in a list of another operator
+  expect(judgeAddress(acmeBot, '198.51.100.1')).toEqual(outside)
+  expect(judgeAddress(acmeBot, '2001:db8:b::1')).toEqual(outside)
+  expect(judgeAddress(null, '203.0.113.5')).toEqual({ verdict: 'unknown' })
+  expect(judgeAddress({ vendor: 'Nobody', name: 'Bot' }, '203.0.113.5')).toEqual({ verdict: 'unverifiable' })
+  expect(judgeAddress({ vendor: 'Acme', name: 'AcmeNew' }, '198.51.100.1')).toEqual({
+    verdict: 'unverifiable',
+  })
+  expect(judgeAddress({ vendor: 'Acme', name: 'AcmeNew' }, '203.0.113.5').verdict).toBe('verified')
   for (const name of ['__proto__', 'constructor', 'toString'])
-    expect(at({ vendor: name, name }, '203.0.113.5')).toEqual({ verdict: 'unverifiable' })
+    expect(judgeAddress({ vendor: name, name }, '203.0.113.5')).toEqual({ verdict: 'unverifiable' })
 })
 
 test('fetches that a person triggers are never contradicted', () => {
@@ -150,13 +152,13 @@ test('names of hosts prove, and contradict only where they are all that is publi
   for (const name of lookalikes) expect([name, dns(acmeBot, [name]).verdict]).toEqual([name, 'contradicted'])
   expect(dns(acmeBot, ['crawl-1-2.bot.acme.test'], '203.0.113.33').verdict).toBe('verified')
   expect(dns({ vendor: 'Acme', name: 'AcmeSearch' }, ['a.spider.acme.test']).verdict).toBe('contradicted')
-  const named = { vendor: 'Named', name: 'Any' }
-  expect(dns(named, ['a.named.test']).verdict).toBe('verified')
-  expect(dns(named, [])).toEqual({
+  const namedAgent = { vendor: 'Named', name: 'Any' }
+  expect(dns(namedAgent, ['a.named.test']).verdict).toBe('verified')
+  expect(dns(namedAgent, [])).toEqual({
     verdict: 'contradicted',
     evidence: { method: 'dns', list: 'named-dns', listDate: '2026-08-20' },
   })
-  expect(dns(named, undefined)).toEqual({ verdict: 'unverifiable' })
+  expect(dns(namedAgent, undefined)).toEqual({ verdict: 'unverifiable' })
 })
 
 test('signatures outrank addresses; one of another operator contradicts the claim', () => {
@@ -179,15 +181,15 @@ test('signatures outrank addresses; one of another operator contradicts the clai
 
 test('age turns contradicted into unverifiable, and changes nothing else', () => {
   const seenMs = Date.parse('2026-08-20')
-  const at = (days: number, address: string, maxAgeDays?: number) =>
+  const judgeAfterDays = (days: number, address: string, maxAgeDays?: number) =>
     verdictOn(acmeBot, { address }, { atMs: seenMs + days * dayMs, ...(maxAgeDays && { maxAgeDays }) })
-  expect(at(180, '198.51.100.1').verdict).toBe('contradicted')
-  expect(at(181, '198.51.100.1')).toEqual({
+  expect(judgeAfterDays(180, '198.51.100.1').verdict).toBe('contradicted')
+  expect(judgeAfterDays(181, '198.51.100.1')).toEqual({
     verdict: 'unverifiable',
     evidence: { ...acmeList, networks: 2, reason: 'old-list' },
   })
-  expect(at(-181, '198.51.100.1').verdict).toBe('unverifiable') // a request long before the list
-  expect(at(31, '198.51.100.1', 30).verdict).toBe('unverifiable')
+  expect(judgeAfterDays(-181, '198.51.100.1').verdict).toBe('unverifiable') // a request long before the list
+  expect(judgeAfterDays(31, '198.51.100.1', 30).verdict).toBe('unverifiable')
   const proofs = fc.record({
     address: fc.constantFrom('203.0.113.5', '203.0.113.17', '203.0.113.33', '198.51.100.1', '10.0.0.1', null),
     hostNames: fc.constantFrom(undefined, [], ['crawl-1-2.bot.acme.test'], ['x.test']),
@@ -206,10 +208,10 @@ test('age turns contradicted into unverifiable, and changes nothing else', () =>
       proofs,
       fc.integer({ min: 0, max: 180 }),
       fc.integer({ min: 181, max: 9_999 }),
-      (...all) => {
-        const [claim, proof, few, many] = all
-        const young = verdictOn(claim, proof, { atMs: seenMs + few * dayMs })
-        const old = verdictOn(claim, proof, { atMs: seenMs + many * dayMs })
+      (...inputs) => {
+        const [claim, proof, fewDays, manyDays] = inputs
+        const young = verdictOn(claim, proof, { atMs: seenMs + fewDays * dayMs })
+        const old = verdictOn(claim, proof, { atMs: seenMs + manyDays * dayMs })
         if (young.verdict === 'contradicted' && young.evidence?.method !== 'signature')
           expect(old.verdict).toBe('unverifiable')
         else expect(old).toEqual(young)

@@ -119,9 +119,9 @@ export interface Evidence {
 export function openEvidence(pack: EvidencePack): Evidence {
   const operators = new Map<string, Operator>()
   const operatorOf = (name: string): Operator => {
-    const known = operators.get(name.toLowerCase()) ?? { lists: [], hosts: [] }
-    operators.set(name.toLowerCase(), known)
-    return known
+    const operator = operators.get(name.toLowerCase()) ?? { lists: [], hosts: [] }
+    operators.set(name.toLowerCase(), operator)
+    return operator
   }
   const listOf: List[] = []
   const networks: Network[] = []
@@ -148,12 +148,12 @@ interface ListEntry {
   seen: string
 }
 
-function factsOf({ list, products, seen }: ListEntry, date: string): ListFacts {
+function factsOf({ list, products, seen: seenDay }: ListEntry, date: string): ListFacts {
   const byName = new Map(Object.entries(products).map(([name, kind]) => [name.toLowerCase(), kind]))
   return {
     name: list,
     date,
-    seenMs: Date.parse(seen),
+    seenMs: Date.parse(seenDay),
     products: byName,
     isForUsers: [...byName.values()].every((kind) => kind === 'user'),
   }
@@ -163,8 +163,8 @@ function factsOf({ list, products, seen }: ListEntry, date: string): ListFacts {
 function hostPattern(hostNames: readonly string[]): RegExp {
   const sources = hostNames.map((name) => {
     const isBelow = name.startsWith('*.')
-    const rest = isBelow ? name.slice(2) : name
-    const source = rest.replaceAll('.', '\\.').replaceAll('*', '[a-z0-9]+')
+    const baseName = isBelow ? name.slice(2) : name
+    const source = baseName.replaceAll('.', '\\.').replaceAll('*', '[a-z0-9]+')
     return isBelow ? `(?:[a-z0-9_-]+\\.)+${source}` : source
   })
   return new RegExp(`^(?:${sources.join('|')})$`)
@@ -215,14 +215,14 @@ const claimsMax = 10_000 // vendors, and names of each: `detectAgent` has a few 
 /** Null when the operator publishes nothing. */
 function publishedAbout({ vendor, name }: Claim, { operators, claims }: Evidence): Published | null {
   let names = claims.get(vendor)
-  const known = names?.get(name)
-  if (known !== undefined) return known
+  const cachedPublication = names?.get(name)
+  if (cachedPublication !== undefined) return cachedPublication
   if (claims.size >= claimsMax) claims.clear()
   if (names === undefined || names.size >= claimsMax) claims.set(vendor, (names = new Map()))
   const operator = operators.get(vendor.toLowerCase())
-  const found = operator === undefined ? null : publishedBy(operator, name.toLowerCase())
-  names.set(name, found)
-  return found
+  const publication = operator === undefined ? null : publishedBy(operator, name.toLowerCase())
+  names.set(name, publication)
+  return publication
 }
 
 function publishedBy(operator: Operator, product: string): Published {
@@ -230,7 +230,7 @@ function publishedBy(operator: Operator, product: string): Published {
   const lists = operator.lists.filter(isOwn)
   const hosts = operator.hosts.filter(isOwn)
   const [first] = [...lists, ...hosts]
-  const networks = lists.reduce((sum, one) => sum + one.networks, 0)
+  const networks = lists.reduce((sum, list) => sum + list.networks, 0)
   return { operator, product, kind: first && kindOf(first, product), lists, hosts, networks }
 }
 

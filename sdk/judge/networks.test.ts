@@ -48,8 +48,11 @@ test('every notation of an address has the same bits', () => {
     }),
   )
   fc.assert(
-    fc.property(v6, style, (bits, how) => {
-      expect([v6Text(bits, how), parsed(v6Text(bits, how))]).toEqual([v6Text(bits, how), bits])
+    fc.property(v6, style, (bits, textStyle) => {
+      expect([v6Text(bits, textStyle), parsed(v6Text(bits, textStyle))]).toEqual([
+        v6Text(bits, textStyle),
+        bits,
+      ])
     }),
     { numRuns: 2_000 },
   )
@@ -91,8 +94,10 @@ test('what is no address is refused, as node:net refuses it', () => {
 
 test('networks in CIDR notation, and why others are refused', () => {
   const network = (text: string): [bigint, number] | string => {
-    const found = parseNetwork(text)
-    return typeof found === 'string' ? found : [bitsOf(found.words), found.length]
+    const parsedNetwork = parseNetwork(text)
+    return typeof parsedNetwork === 'string'
+      ? parsedNetwork
+      : [bitsOf(parsedNetwork.words), parsedNetwork.length]
   }
   expect(network('203.0.113.77/24')).toEqual([mapped | 0xcb007100n, 120])
   expect(network('::ffff:203.0.113.0/120')).toEqual([mapped | 0xcb007100n, 120])
@@ -141,13 +146,18 @@ test('the table finds the networks of a naive matcher, longest prefix first', ()
           const start = bits & ~(size - 1n)
           return [start - 1n, start, start + size - 1n, start + size]
         })
-        for (const bits of [...addresses, ...ends.filter((one) => one >= 0n && one >> 128n === 0n)]) {
-          const found = networksWith(table, v6Text(bits))!
-          const expected = networks.flatMap((one, index) =>
-            one.bits >> BigInt(128 - one.length) === bits >> BigInt(128 - one.length) ? [index] : [],
+        for (const bits of [
+          ...addresses,
+          ...ends.filter((endBits) => endBits >= 0n && endBits >> 128n === 0n),
+        ]) {
+          const matches = networksWith(table, v6Text(bits))!
+          const expected = networks.flatMap((candidate, index) =>
+            candidate.bits >> BigInt(128 - candidate.length) === bits >> BigInt(128 - candidate.length)
+              ? [index]
+              : [],
           )
-          expect(found.toSorted((a, b) => a - b)).toEqual(expected)
-          const lengths = found.map((index) => networks[index]!.length)
+          expect(matches.toSorted((a, b) => a - b)).toEqual(expected)
+          const lengths = matches.map((index) => networks[index]!.length)
           expect(lengths).toEqual(lengths.toSorted((a, b) => b - a))
         }
       },

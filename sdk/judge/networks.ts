@@ -34,8 +34,8 @@ function parseIPv4(text: string, start: number, end: number): number {
   let part = -1
   let parts = 1
   let digits = 0
-  for (let at = start; at < end; at++) {
-    const code = text.charCodeAt(at)
+  for (let index = start; index < end; index++) {
+    const code = text.charCodeAt(index)
     if (code === 46) {
       if (part < 0 || ++parts > 4) return -1
       value = value * 256 + part
@@ -56,32 +56,32 @@ const groups = new Uint16Array(8) // of the address being parsed
 function parseIPv6(text: string, words: Uint32Array): boolean {
   let count = 0
   let gap = -1 // groups before "::"
-  let at = 0
+  let position = 0
   if (text.startsWith('::')) {
     gap = 0
-    at = 2
+    position = 2
   } else if (text.startsWith(':')) return false
-  while (at < text.length) {
+  while (position < text.length) {
     if (count === 8) return false
-    const colon = text.indexOf(':', at)
+    const colon = text.indexOf(':', position)
     const end = colon < 0 ? text.length : colon
-    if (colon < 0 && text.indexOf('.', at) >= 0) {
-      const v4 = count > 6 ? -1 : parseIPv4(text, at, end)
+    if (colon < 0 && text.indexOf('.', position) >= 0) {
+      const v4 = count > 6 ? -1 : parseIPv4(text, position, end)
       if (v4 < 0) return false
       groups[count++] = v4 >>> 16
       groups[count++] = v4 & 0xffff
       break
     }
-    const group = parseGroup(text, at, end)
+    const group = parseGroup(text, position, end)
     if (group < 0) return false
     groups[count++] = group
     if (colon < 0) break
-    at = colon + 1
-    if (at === text.length) return false
-    if (text.charCodeAt(at) === 58) {
+    position = colon + 1
+    if (position === text.length) return false
+    if (text.charCodeAt(position) === 58) {
       if (gap >= 0) return false
       gap = count
-      at++
+      position++
     }
   }
   if (gap < 0 ? count !== 8 : count > 7) return false
@@ -100,8 +100,8 @@ function groupAt(index: number, gap: number, missing: number): number {
 function parseGroup(text: string, start: number, end: number): number {
   if (end === start || end - start > 4) return -1
   let value = 0
-  for (let at = start; at < end; at++) {
-    const code = text.charCodeAt(at) | 32 // lower case; digits stay
+  for (let index = start; index < end; index++) {
+    const code = text.charCodeAt(index) | 32 // lower case; digits stay
     const digit = code >= 48 && code <= 57 ? code - 48 : code >= 97 && code <= 102 ? code - 87 : -1
     if (digit < 0) return -1
     value = value * 16 + digit
@@ -169,17 +169,17 @@ export function createNetworkTable(networks: readonly Network[]): NetworkTable {
 export function networksWith(table: NetworkTable, address: string): number[] | null {
   const words = new Uint32Array(4)
   if (!parseAddress(address, words)) return null
-  const found: number[] = []
-  for (let at = table.smallest(words); at >= 0; at = table.around[at]!) found.push(at)
-  return found
+  const matches: number[] = []
+  for (let index = table.smallest(words); index >= 0; index = table.around[index]!) matches.push(index)
+  return matches
 }
 
 /** Whether the address at `at` is after another. */
-function isAfter(starts: Uint32Array, at: number, a: number, b: number, c: number, d: number): boolean {
-  if (starts[at] !== a) return starts[at]! > a
-  if (starts[at + 1] !== b) return starts[at + 1]! > b
-  if (starts[at + 2] !== c) return starts[at + 2]! > c
-  return starts[at + 3]! > d
+function isAfter(starts: Uint32Array, offset: number, a: number, b: number, c: number, d: number): boolean {
+  if (starts[offset] !== a) return starts[offset]! > a
+  if (starts[offset + 1] !== b) return starts[offset + 1]! > b
+  if (starts[offset + 2] !== c) return starts[offset + 2]! > c
+  return starts[offset + 3]! > d
 }
 
 function sweep(networks: readonly Network[]) {

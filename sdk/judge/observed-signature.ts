@@ -58,13 +58,13 @@ export async function verifyObserved(
     if (!isCurrent) return refused('expired')
     // A late report is of a time at which its signature was valid.
     const signedMs = Math.min(options.arrivalMs, times.expiresMs - 1)
-    const known = keyOf(covered, agentOf(agentHeader(values), componentsIn(values)), signedMs, options)
+    const knownKey = keyOf(covered, agentOf(agentHeader(values), componentsIn(values)), signedMs, options)
     if (!options.hosts.includes(authorityOf(values) ?? '')) return refused('wrong-host')
     const signature = Uint8Array.from(atob(observed.signature), (character) => character.charCodeAt(0))
     const subtle = await webCrypto()
     const text = new TextEncoder().encode(observed.base)
-    if (!(await subtle.verify('Ed25519', known.key, signature, text))) return refused('invalid')
-    const { operator, keyId } = known
+    if (!(await subtle.verify('Ed25519', knownKey.key, signature, text))) return refused('invalid')
+    const { operator, keyId } = knownKey
     const untilMs = times.expiresMs + lateSecondsMax * 1_000
     return { state: 'valid', operator, keyId, use: useOf(covered, keyId, observed.base), untilMs }
   } catch (error) {

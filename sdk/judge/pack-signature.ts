@@ -18,7 +18,7 @@ export const signedText = (digest: string): string => JSON.stringify([packFormat
 /** Whether a release signed the document, a parsed pack file. */
 export async function isReleasePack(document: unknown): Promise<boolean> {
   if (typeof document !== 'object' || document === null) return false
-  const { signature, ...rest } = document as { signature?: { key?: unknown; value?: unknown } | null }
+  const { signature, ...packContent } = document as { signature?: { key?: unknown; value?: unknown } | null }
   const { key, value } = signature ?? {}
   if (typeof key !== 'string' || !releaseKeys.includes(key) || typeof value !== 'string') return false
   const publicKey = fromBase64Url(key)
@@ -26,7 +26,7 @@ export async function isReleasePack(document: unknown): Promise<boolean> {
   if (publicKey === null || bytes?.length !== 64) return false
   const subtle = await webCrypto()
   const encoder = new TextEncoder()
-  const hash = new Uint8Array(await subtle.digest('SHA-256', encoder.encode(JSON.stringify(rest))))
+  const hash = new Uint8Array(await subtle.digest('SHA-256', encoder.encode(JSON.stringify(packContent))))
   const digest = Array.from(hash, (byte) => byte.toString(16).padStart(2, '0')).join('')
   const imported = await subtle.importKey('raw', publicKey, 'Ed25519', false, ['verify'])
   return subtle.verify('Ed25519', imported, bytes, encoder.encode(signedText(digest)))

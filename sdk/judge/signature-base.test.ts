@@ -112,34 +112,47 @@ test('RFC 9421 2.1: values of headers', () => {
 })
 
 test('RFC 9421 2.2: components that are derived from a request', () => {
-  const at = (url: string, more: object = {}): HttpMessage => ({ method: 'GET', url, headers: {}, ...more })
-  const of = (message: HttpMessage, component: string): string => linesOf(message, component).join()
-  const long = at('https://www.example.com/path?param=value&foo=bar&baz=bat%2Dman')
-  expect(of(long, '"@target-uri"')).toBe(`"@target-uri": ${long.url}`)
-  expect(of(long, '"@query"')).toBe('"@query": ?param=value&foo=bar&baz=bat%2Dman')
-  expect(of(long, '"@request-target"')).toBe('"@request-target": /path?param=value&foo=bar&baz=bat%2Dman')
-  expect(of(at('http://h/', { requestTarget: '*' }), '"@request-target"')).toBe('"@request-target": *')
-  expect(of(at('HTTP://WWW.Example.com:80?queryString#part'), '"@authority"')).toBe(
+  const createMessage = (url: string, overrides: object = {}): HttpMessage => ({
+    method: 'GET',
+    url,
+    headers: {},
+    ...overrides,
+  })
+  const joinLines = (message: HttpMessage, component: string): string => linesOf(message, component).join()
+  const long = createMessage('https://www.example.com/path?param=value&foo=bar&baz=bat%2Dman')
+  expect(joinLines(long, '"@target-uri"')).toBe(`"@target-uri": ${long.url}`)
+  expect(joinLines(long, '"@query"')).toBe('"@query": ?param=value&foo=bar&baz=bat%2Dman')
+  expect(joinLines(long, '"@request-target"')).toBe(
+    '"@request-target": /path?param=value&foo=bar&baz=bat%2Dman',
+  )
+  expect(joinLines(createMessage('http://h/', { requestTarget: '*' }), '"@request-target"')).toBe(
+    '"@request-target": *',
+  )
+  expect(joinLines(createMessage('HTTP://WWW.Example.com:80?queryString#part'), '"@authority"')).toBe(
     '"@authority": www.example.com',
   )
-  expect(of(at('HTTPS://h:8443'), '"@authority"')).toBe('"@authority": h:8443')
-  expect(of(at('https://[2001:DB8::1]:443/'), '"@authority"')).toBe('"@authority": [2001:db8::1]')
-  expect(of(at('HTTP://h?queryString#part'), '"@scheme"')).toBe('"@scheme": http')
-  expect(of(at('http://h?queryString#part'), '"@path"')).toBe('"@path": /')
-  expect(of(at('http://h?queryString#part'), '"@query"')).toBe('"@query": ?queryString')
-  expect(of(at('http://h/a/../b%2f'), '"@path"')).toBe('"@path": /a/../b%2f') // what was signed, unchanged
-  expect(of(at('http://h/'), '"@query"')).toBe('"@query": ?')
-  const form = at(
+  expect(joinLines(createMessage('HTTPS://h:8443'), '"@authority"')).toBe('"@authority": h:8443')
+  expect(joinLines(createMessage('https://[2001:DB8::1]:443/'), '"@authority"')).toBe(
+    '"@authority": [2001:db8::1]',
+  )
+  expect(joinLines(createMessage('HTTP://h?queryString#part'), '"@scheme"')).toBe('"@scheme": http')
+  expect(joinLines(createMessage('http://h?queryString#part'), '"@path"')).toBe('"@path": /')
+  expect(joinLines(createMessage('http://h?queryString#part'), '"@query"')).toBe('"@query": ?queryString')
+  expect(joinLines(createMessage('http://h/a/../b%2f'), '"@path"')).toBe('"@path": /a/../b%2f') // what was signed, unchanged
+  expect(joinLines(createMessage('http://h/'), '"@query"')).toBe('"@query": ?')
+  const form = createMessage(
     'https://h/parameters?var=this%20is%20a%20big%0Amultiline%20value&bar=with+plus+whitespace&fa%C3%A7ade%22%3A%20=something&qux=',
   )
-  expect(of(form, '"@query-param";name="var"')).toBe(
+  expect(joinLines(form, '"@query-param";name="var"')).toBe(
     '"@query-param";name="var": this%20is%20a%20big%0Amultiline%20value',
   )
-  expect(of(form, '"@query-param";name="bar"')).toBe('"@query-param";name="bar": with%20plus%20whitespace')
-  expect(of(form, '"@query-param";name="fa%C3%A7ade%22%3A%20"')).toBe(
+  expect(joinLines(form, '"@query-param";name="bar"')).toBe(
+    '"@query-param";name="bar": with%20plus%20whitespace',
+  )
+  expect(joinLines(form, '"@query-param";name="fa%C3%A7ade%22%3A%20"')).toBe(
     '"@query-param";name="fa%C3%A7ade%22%3A%20": something',
   )
-  expect(of(form, '"@query-param";name="qux"')).toBe('"@query-param";name="qux": ')
+  expect(joinLines(form, '"@query-param";name="qux"')).toBe('"@query-param";name="qux": ')
 })
 
 test('a component that is missing, ambiguous or unknown is refused', () => {
@@ -248,9 +261,9 @@ test('random requests have the same base as in http-message-signatures', () => {
         ...components.map((name) => JSON.stringify(name)),
         ...query.map(([name]) => `"@query-param";name="${name}"`),
       ]
-      const theirs = httpbis.createSignatureBase({ fields: names }, message as never)
+      const referenceBase = httpbis.createSignatureBase({ fields: names }, message as never)
       expect(linesOf(message, ...names)).toEqual(
-        theirs.map(([name, values]) => `${name}: ${values.join(', ')}`),
+        referenceBase.map(([name, values]) => `${name}: ${values.join(', ')}`),
       )
     }),
     { numRuns: 300 },

@@ -79,8 +79,8 @@ export function signatureBase(message: HttpMessage, covered: InnerList): string 
 
 function componentValue(message: HttpMessage, { name, parameters }: Component): string {
   for (const [parameter, { value }] of parameters) {
-    const known = name.startsWith('@') ? derivedParameters : fieldParameters
-    const isKnown = known.includes(parameter) || (parameter === 'name' && name === '@query-param')
+    const knownParameters = name.startsWith('@') ? derivedParameters : fieldParameters
+    const isKnown = knownParameters.includes(parameter) || (parameter === 'name' && name === '@query-param')
     const isText = parameter === 'key' || parameter === 'name'
     if (!isKnown || (isText ? typeof value !== 'string' : value !== true))
       throw new ComponentError(`${name} has a parameter that is unknown: ${parameter}`)
@@ -143,15 +143,15 @@ function trimmed(text: string): string {
 
 function rawLines(fields: MessageFields, name: string): string[] {
   if (Array.isArray(fields))
-    return fields.filter(([each]) => each.toLowerCase() === name).map(([, value]) => value)
+    return fields.filter(([fieldName]) => fieldName.toLowerCase() === name).map(([, value]) => value)
   if (isFetchStyle(fields)) {
     const value = fields.get(name)
     return value === null ? [] : [value]
   }
   const keys = Object.hasOwn(fields, name)
     ? [name]
-    : Object.keys(fields).filter((each) => each.toLowerCase() === name)
-  return keys.flatMap((each) => fields[each] ?? [])
+    : Object.keys(fields).filter((fieldName) => fieldName.toLowerCase() === name)
+  return keys.flatMap((key) => fields[key] ?? [])
 }
 
 function isFetchStyle(fields: MessageFields): fields is { get(name: string): string | null } {
@@ -252,9 +252,9 @@ const urlText =
 
 /** Not the `URL` class, which decodes and rewrites what was signed. */
 export function targetOf({ url }: Pick<HttpMessage, 'url'>): Target {
-  const [, scheme = '', host = '', port = '', rest = ''] = urlText.exec(present(url, 'URL')) ?? []
+  const [, scheme = '', host = '', port = '', pathAndQuery = ''] = urlText.exec(present(url, 'URL')) ?? []
   if (host === '') throw new ComponentError('the URL of the request is not absolute')
-  const [, path = '', query = ''] = /^([^?#]*)(\?[^#]*)?/.exec(rest) ?? []
+  const [, path = '', query = ''] = /^([^?#]*)(\?[^#]*)?/.exec(pathAndQuery) ?? []
   const lower = scheme.toLowerCase()
   const isDefault = port === '' || port === { http: '80', https: '443', ws: '80', wss: '443' }[lower]
   const authority = host.toLowerCase() + (isDefault ? '' : `:${port}`)
@@ -264,7 +264,9 @@ export function targetOf({ url }: Pick<HttpMessage, 'url'>): Target {
 /** The value of the only parameter of this name, encoded as a form encodes it but with %20 for a space. */
 function queryParameter(query: string, name: unknown): string {
   if (typeof name !== 'string') throw new ComponentError('@query-param has no name')
-  const values = [...new URLSearchParams(query)].filter(([each]) => formEncoded(each) === name)
+  const values = [...new URLSearchParams(query)].filter(
+    ([parameterName]) => formEncoded(parameterName) === name,
+  )
   const [only, second] = values
   if (only === undefined) throw new ComponentError(`the query has no parameter ${name}`)
   if (second !== undefined) throw new ComponentError(`the query has the parameter ${name} more than once`)

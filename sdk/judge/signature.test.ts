@@ -20,28 +20,28 @@ const nowMs = () => (signedAtSeconds + 10) * 1_000
 const options: SignatureOptions = { keyring, nowMs }
 
 /** `valid`, `none` or the code of the fault. */
-async function outcome(request: SignedRequest, more: Partial<SignatureOptions> = {}): Promise<string> {
-  const result = await verifySignature(request, { ...options, ...more })
+async function outcome(request: SignedRequest, overrides: Partial<SignatureOptions> = {}): Promise<string> {
+  const result = await verifySignature(request, { ...options, ...overrides })
   if (result.state !== 'invalid') return result.state
   expect(result.reason.text).toMatch(/^[A-Z][ -~]{1,299}$/)
   return result.reason.code
 }
 
-const signedAs = (signing: SignOptions, more?: Partial<SignatureOptions>): Promise<string> =>
-  outcome(signer.sign(signing), more)
+const signedAs = (signing: SignOptions, overrides?: Partial<SignatureOptions>): Promise<string> =>
+  outcome(signer.sign(signing), overrides)
 
 /** The signed request with another header value, or without the header. */
 function changed(request: SignedHeaders, name: string, value: string | null): SignedHeaders {
-  const rest = request.headers.filter(([each]) => each !== name)
-  return { ...request, headers: value === null ? rest : [...rest, [name, value]] }
+  const otherHeaders = request.headers.filter(([headerName]) => headerName !== name)
+  return { ...request, headers: value === null ? otherHeaders : [...otherHeaders, [name, value]] }
 }
 
 test('the published requests are valid at their time, and refused by our stricter rules', async () => {
-  const known = await createKeyring([
+  const testKeyring = await createKeyring([
     { operator: 'Test', url: 'https://signature-agent.test/', keys: Object.values(testKeys) },
   ])
-  expect(known.skipped).toBe(3) // only Ed25519
-  const seen: { [name: string]: string } = {}
+  expect(testKeyring.skipped).toBe(3) // only Ed25519
+  const outcomes: { [name: string]: string } = {}
   for (const { name, label, input, signature, agent } of botVectors) {
     const headers = { 'signature-input': `${label}=${input}`, signature: `${label}=:${signature}:` }
     const request = {
@@ -49,22 +49,26 @@ test('the published requests are valid at their time, and refused by our stricte
       url: 'https://example.com/path/to/resource',
       headers: agent === null ? headers : { ...headers, 'signature-agent': agent },
     }
-    const at = (seconds: number) => ({ keyring: known, allowTestKeys: true, nowMs: () => seconds * 1_000 })
-    seen[name] = await outcome(request, at(1_735_689_700))
+    const optionsAt = (seconds: number) => ({
+      keyring: testKeyring,
+      allowTestKeys: true,
+      nowMs: () => seconds * 1_000,
+    })
+    outcomes[name] = await outcome(request, optionsAt(1_735_689_700))
     if (name.startsWith('E.2.2')) {
-      expect(await verifySignature(request, { ...options, ...at(1_735_689_700) })).toEqual({
+      expect(await verifySignature(request, { ...options, ...optionsAt(1_735_689_700) })).toEqual({
         state: 'valid',
         operator: 'Test',
         keyId: testKeyIds.ed25519,
       })
-      expect(await outcome(request, { ...at(1_735_689_700), allowTestKeys: false })).toBe('test_key')
-      expect(await outcome(request, at(1_735_693_200))).toBe('expired')
+      expect(await outcome(request, { ...optionsAt(1_735_689_700), allowTestKeys: false })).toBe('test_key')
+      expect(await outcome(request, optionsAt(1_735_693_200))).toBe('expired')
       expect(
-        await outcome({ ...request, url: 'https://example.org/path/to/resource' }, at(1_735_689_700)),
+        await outcome({ ...request, url: 'https://example.org/path/to/resource' }, optionsAt(1_735_689_700)),
       ).toBe('wrong_signature')
     }
   }
-  expect(seen).toEqual({
+  expect(outcomes).toEqual({
     'without Signature-Agent, for 100 years': 'valid_too_long',
     'E.2.1, a dictionary, for 100 years': 'valid_too_long',
     'E.2.2, a string, for an hour': 'valid',
@@ -77,11 +81,19 @@ test('the published requests are valid at their time, and refused by our stricte
 test('a real request of ChatGPT is valid for its host and path, until it expires', async () => {
   const { key, keyId, request, atMs } = chatGptRequest
   const directory = { operator: 'OpenAI', url: 'https://chatgpt.com', keys: [key] }
-  const at = { keyring: await createKeyring([directory]), hosts: ['simonwillison.net'], nowMs: () => atMs }
-  expect(await verifySignature(request, at)).toEqual({ state: 'valid', operator: 'OpenAI', keyId })
-  const other = 'https://simonwillison.net/test-url-context/'
-  expect(await outcome({ ...request, url: other }, at)).toBe('wrong_signature')
-  expect(await outcome(request, { ...at, nowMs: () => atMs + 3_600_000 })).toBe('expired')
+  const directoryOptions = {
+    keyring: await createKeyring([directory]),
+    hosts: ['simonwillison.net'],
+    nowMs: () => atMs,
+  }
+  expect(await verifySignature(request, directoryOptions)).toEqual({
+    state: 'valid',
+    operator: 'OpenAI',
+    keyId,
+  })
+  const otherUrl = 'https://simonwillison.net/test-url-context/'
+  expect(await outcome({ ...request, url: otherUrl }, directoryOptions)).toBe('wrong_signature')
+  expect(await outcome(request, { ...directoryOptions, nowMs: () => atMs + 3_600_000 })).toBe('expired')
 })
 
 test('a request that its operator signed is valid, with headers of every kind', async () => {
@@ -153,22 +165,24 @@ test('only Ed25519 keys of known operators count', async () => {
 })
 
 test('keys that are private, malformed, not yet valid or expired do not count', async () => {
-  const more = { nbf: signedAtSeconds + 11, exp: signedAtSeconds + 100 }
-  const at = async (keys: { [field: string]: unknown }[]): Promise<string> =>
+  const validity = { nbf: signedAtSeconds + 11, exp: signedAtSeconds + 100 }
+  const verifyWithKeys = async (keys: { [field: string]: unknown }[]): Promise<string> =>
     outcome(signer.sign(), { keyring: await createKeyring([{ operator: 'Example', keys }]) })
-  expect(await at([{ ...signer.jwk, ...more }])).toBe('key_not_valid')
-  expect(await at([{ ...signer.jwk, nbf: more.nbf - 1 }])).toBe('valid')
-  expect(await at([{ ...signer.jwk, nbf: (more.nbf - 1) * 1_000, exp: more.exp * 1_000 }])).toBe('valid')
-  expect(await at([{ ...signer.jwk, exp: signedAtSeconds + 10 }])).toBe('key_not_valid')
-  expect(await at([{ ...signer.jwk, d: 'AAAA' }])).toBe('unknown_key')
+  expect(await verifyWithKeys([{ ...signer.jwk, ...validity }])).toBe('key_not_valid')
+  expect(await verifyWithKeys([{ ...signer.jwk, nbf: validity.nbf - 1 }])).toBe('valid')
+  expect(
+    await verifyWithKeys([{ ...signer.jwk, nbf: (validity.nbf - 1) * 1_000, exp: validity.exp * 1_000 }]),
+  ).toBe('valid')
+  expect(await verifyWithKeys([{ ...signer.jwk, exp: signedAtSeconds + 10 }])).toBe('key_not_valid')
+  expect(await verifyWithKeys([{ ...signer.jwk, d: 'AAAA' }])).toBe('unknown_key')
   const { x } = signer.jwk
   const malformed = [x.slice(1), `${x}A`, `${x.slice(0, -1)}=`, '', 7, `${x.slice(0, -1)}!`]
   const { skipped } = await createKeyring([
-    { operator: 'Example', keys: malformed.map((each) => ({ ...signer.jwk, x: each })) },
+    { operator: 'Example', keys: malformed.map((coordinate) => ({ ...signer.jwk, x: coordinate })) },
   ])
   expect(skipped).toBe(malformed.length)
-  const many = { operator: 'Example', keys: Array.from({ length: 10_001 }, () => ({})) }
-  expect(await createKeyring([many]).catch((error: Error) => error.message)).toBe(
+  const hugeDirectory = { operator: 'Example', keys: Array.from({ length: 10_001 }, () => ({})) }
+  expect(await createKeyring([hugeDirectory]).catch((error: Error) => error.message)).toBe(
     'there are more than 10000 keys',
   )
 })
@@ -207,21 +221,31 @@ test('Signature-Agent must be covered in either form, and be where the operator 
 
 test('a key in several directories belongs to the operator that the request names', async () => {
   const directory = (operator: string, url?: string) => ({ operator, url, keys: [signer.jwk] })
-  const both = await createKeyring([directory('A', 'https://a.example'), directory('B', 'https://b.example')])
-  const named = signer.sign({ agent: '"https://b.example"' })
-  expect(await verifySignature(named, { ...options, keyring: both })).toMatchObject({ operator: 'B' })
-  expect(await signedAs({}, { keyring: both })).toBe('ambiguous_key')
+  const bothKeyring = await createKeyring([
+    directory('A', 'https://a.example'),
+    directory('B', 'https://b.example'),
+  ])
+  const namedRequest = signer.sign({ agent: '"https://b.example"' })
+  expect(await verifySignature(namedRequest, { ...options, keyring: bothKeyring })).toMatchObject({
+    operator: 'B',
+  })
+  expect(await signedAs({}, { keyring: bothKeyring })).toBe('ambiguous_key')
   const unnamed = await createKeyring([directory('A')])
-  expect(await verifySignature(named, { ...options, keyring: unnamed })).toMatchObject({ operator: 'A' })
+  expect(await verifySignature(namedRequest, { ...options, keyring: unnamed })).toMatchObject({
+    operator: 'A',
+  })
 })
 
 test('of several signatures one must be valid', async () => {
   const good = signer.sign({ label: 'good' })
   const bad = createSigner().sign({ label: 'bad' })
-  const other = createSigner().sign({ label: 'proxy', tag: 'proxy' })
-  const joined = (...all: SignedHeaders[]) => ({ ...good, headers: all.flatMap(({ headers }) => headers) })
-  expect(await outcome(joined(bad, other, good))).toBe('valid')
-  expect(await outcome(joined(other, bad))).toBe('unknown_key')
+  const proxyRequest = createSigner().sign({ label: 'proxy', tag: 'proxy' })
+  const joined = (...requests: SignedHeaders[]) => ({
+    ...good,
+    headers: requests.flatMap(({ headers }) => headers),
+  })
+  expect(await outcome(joined(bad, proxyRequest, good))).toBe('valid')
+  expect(await outcome(joined(proxyRequest, bad))).toBe('unknown_key')
   const five = Array.from({ length: 5 }, (_, index) => signer.sign({ label: `s${index}` }))
   expect(await outcome(joined(...five.slice(1)))).toBe('valid')
   expect(await outcome(joined(...five))).toBe('too_large')
@@ -254,20 +278,20 @@ test('malformed and oversized headers are refused, and never thrown', async () =
 
 test('a nonce counts once, as long as its signature is valid', async () => {
   const nonces = createNonceMemory(2)
-  const once = signer.sign({ nonce: 'n1' })
+  const nonceRequest = signer.sign({ nonce: 'n1' })
   expect(await outcome(signer.sign({ nonce: 'n1', cover: ['"@path"'] }), { nonces })).toBe('host_not_covered')
   expect(await outcome(createSigner().sign({ nonce: 'n1', keyid: signer.keyId }), { nonces })).toBe(
     'wrong_signature',
   )
-  expect(await outcome(once, { nonces })).toBe('valid')
-  expect(await outcome(once, { nonces })).toBe('replayed')
-  expect(await outcome(once)).toBe('valid') // only when asked
+  expect(await outcome(nonceRequest, { nonces })).toBe('valid')
+  expect(await outcome(nonceRequest, { nonces })).toBe('replayed')
+  expect(await outcome(nonceRequest)).toBe('valid') // only when asked
   expect(await signedAs({}, { nonces })).toBe('no_nonce')
   expect(await signedAs({ nonce: 'n'.repeat(257) }, { nonces })).toBe('no_nonce')
   expect(await signedAs({ nonce: 'n2', expires: signedAtSeconds + 600 }, { nonces })).toBe('valid')
   expect(await signedAs({ nonce: 'n3' }, { nonces })).toBe('nonces_full')
   const later = { nonces, nowMs: () => (signedAtSeconds + 300) * 1_000 }
-  expect(await outcome(once, later)).toBe('expired')
+  expect(await outcome(nonceRequest, later)).toBe('expired')
   expect(await signedAs({ nonce: 'n3', expires: signedAtSeconds + 600 }, later)).toBe('valid')
   expect(await signedAs({ nonce: 'n2', expires: signedAtSeconds + 600 }, later)).toBe('replayed')
 })

@@ -167,13 +167,13 @@ async function verifyOne(
     requireHost(request, components, options.hosts)
     const agent = agentOf(request.headers, components)
     const expiresMs = validUntil(covered, nowMs)
-    const known = keyOf(covered, agent, nowMs, options)
-    const { keyId, operator } = known
+    const knownKey = keyOf(covered, agent, nowMs, options)
+    const { keyId, operator } = knownKey
     const signature = signatureOf(parseDictionary(headerOf(request.headers, 'signature')), label)
     const { method, url, headers } = request
     const base = new TextEncoder().encode(signatureBase({ method, url, headers }, covered))
     const subtle = await webCrypto()
-    if (!(await subtle.verify('Ed25519', known.key, signature, base))) throw new Refusal('wrong_signature')
+    if (!(await subtle.verify('Ed25519', knownKey.key, signature, base))) throw new Refusal('wrong_signature')
     if (options.nonces !== undefined) await useNonce(covered, keyId, expiresMs, nowMs, options.nonces)
     return { state: 'valid', operator, keyId }
   } catch (error) {
@@ -264,10 +264,11 @@ export function keyOf(
   if (alg !== undefined && textOf(alg) !== 'ed25519') throw new Refusal('wrong_algorithm')
   const keyId = textOf(parameters.get('keyid')) ?? ''
   if (testKeyIds.includes(keyId) && !allowTestKeys) throw new Refusal('test_key')
-  const known = keyring.byId.get(keyId)
-  if (known === undefined) throw new Refusal('unknown_key')
-  const named = known.filter(({ origin }) => origin !== null && origin === agent)
-  const possible = named.length > 0 ? named : known.filter(({ origin }) => origin === null || agent === null)
+  const candidates = keyring.byId.get(keyId)
+  if (candidates === undefined) throw new Refusal('unknown_key')
+  const agentKeys = candidates.filter(({ origin }) => origin !== null && origin === agent)
+  const possible =
+    agentKeys.length > 0 ? agentKeys : candidates.filter(({ origin }) => origin === null || agent === null)
   const [key] = possible
   if (key === undefined) throw new Refusal('wrong_agent')
   if (possible.some(({ operator }) => operator !== key.operator)) throw new Refusal('ambiguous_key')

@@ -108,9 +108,9 @@ function outcome(parse: () => string): string {
 function mutate(text: string, changes: [place: number, character: string][]): string {
   let result = text
   for (const [place, character] of changes) {
-    const at = place % (result.length + 1)
+    const index = place % (result.length + 1)
     const isInsert = place % 2 === 0
-    result = result.slice(0, at) + (isInsert ? character : '') + result.slice(isInsert ? at : at + 1)
+    result = result.slice(0, index) + (isInsert ? character : '') + result.slice(isInsert ? index : index + 1)
   }
   return result
 }
@@ -121,11 +121,11 @@ test('mutated dictionaries are accepted, and serialized, as by structured-header
     fc.property(dictionary, fc.array(change, { maxLength: 2 }), (members, changes) => {
       const text = mutate(serializeDictionary(members), changes)
       fc.pre(!text.includes('@')) // the package accepts a date only at the end
-      const theirs = outcome(() => reference.serializeDictionary(reference.parseDictionary(text)))
+      const referenceOutcome = outcome(() => reference.serializeDictionary(reference.parseDictionary(text)))
       expect(
         outcome(() => again(text)),
         text,
-      ).toBe(theirs)
+      ).toBe(referenceOutcome)
     }),
     { numRuns: 1_000 },
   )

@@ -80,10 +80,10 @@ const displayText = /%"((?:[\x20\x21\x23\x24\x26-\x7e]|%[0-9a-f]{2})*)"/y
 /** What the pattern matches here; the reader is behind it afterwards. */
 function match(reader: Reader, pattern: RegExp, name: string): RegExpExecArray {
   pattern.lastIndex = reader.at
-  const found = pattern.exec(reader.text)
-  if (found === null) throw new FieldError(`there is no ${name} at character ${reader.at + 1}`)
+  const result = pattern.exec(reader.text)
+  if (result === null) throw new FieldError(`there is no ${name} at character ${reader.at + 1}`)
   reader.at = pattern.lastIndex
-  return found
+  return result
 }
 
 function skip(reader: Reader, pattern: RegExp): void {

@@ -10,7 +10,7 @@ import { runs } from '../../tests/support/runs.ts'
 const gpt = 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)'
 
 /** A request that the middleware has seen. */
-function seen(path: string, userAgent = gpt) {
+function recordVisit(path: string, userAgent = gpt) {
   const events: CompleteEvent[] = []
   const client = init({
     publishableKey,
@@ -23,7 +23,11 @@ function seen(path: string, userAgent = gpt) {
   return { request, events }
 }
 
-const rule = (id: string, more: Partial<PolicyRule> = {}): PolicyRule => ({ id, decision: 'deny', ...more })
+const rule = (id: string, overrides: Partial<PolicyRule> = {}): PolicyRule => ({
+  id,
+  decision: 'deny',
+  ...overrides,
+})
 
 const policy: AgentPolicy = {
   rules: [
@@ -52,9 +56,9 @@ test.each<[string, string | undefined, string, string]>([
   ['/cart', 'checkout.pay', 'review', 'pay'],
   ['/cart', 'cart.add', 'allow', 'openai'],
 ])('%s with the tool %p: %s by %s', (path, tool, decision, ruleId) => {
-  const { request, events } = seen(path)
-  const made = decide(request, policy, tool === undefined ? {} : { tool })
-  expect(made).toMatchObject({ decision, ruleId } as never)
+  const { request, events } = recordVisit(path)
+  const toolDecision = decide(request, policy, tool === undefined ? {} : { tool })
+  expect(toolDecision).toMatchObject({ decision, ruleId } as never)
   expect(events).toMatchObject([
     {
       type: 'authz.evaluated',
@@ -67,7 +71,7 @@ test.each<[string, string | undefined, string, string]>([
 })
 
 test('people match no rule about agents, and a request that was not seen is decided without a record', () => {
-  const { request, events } = seen('/docs', 'Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0')
+  const { request, events } = recordVisit('/docs', 'Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0')
   expect(decide(request, policy)).toEqual({
     decision: 'review',
     ruleId: 'default',
@@ -94,7 +98,7 @@ test('a request that the middleware skipped is decided by its path and user agen
 })
 
 test('a name of a tool that cannot be stored does not lose the record', () => {
-  const { request, events } = seen('/')
+  const { request, events } = recordVisit('/')
   decide(request, policy, { tool: `checkout.\0\ud800${'x'.repeat(300)}` })
   expect(events[0]?.tool).toBe(`checkout.\ufffd\ufffd${'x'.repeat(189)}`)
 })

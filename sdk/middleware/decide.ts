@@ -57,9 +57,11 @@ export function decide(request: object, policy: AgentPolicy, { tool }: { tool?: 
   requirePolicy(policy)
   const visit = visitOf(request)
   const facts = factsOf(visit ?? unseen(request), tool)
-  const rule = policy.rules.find((each) => conditions.every((name) => matches(each[name], facts[name])))
+  const rule = policy.rules.find((candidate) =>
+    conditions.every((name) => matches(candidate[name], facts[name])),
+  )
   const decision = rule?.decision ?? policy.otherwise ?? 'allow'
-  const made = { decision, ruleId: rule?.id ?? 'default', reason: rule?.reason ?? reasonOf(rule) }
+  const result = { decision, ruleId: rule?.id ?? 'default', reason: rule?.reason ?? reasonOf(rule) }
   visit?.session.trace({
     type: 'authz.evaluated',
     outcome: decision === 'deny' ? 'blocked' : 'success',
@@ -67,12 +69,12 @@ export function decide(request: object, policy: AgentPolicy, { tool }: { tool?: 
     ...(visit.eventAgent === null ? {} : { agent: visit.eventAgent }),
     policy: {
       decision,
-      ruleId: storable(made.ruleId, idCharsMax),
-      reason: storable(made.reason, reasonCharsMax),
+      ruleId: storable(result.ruleId, idCharsMax),
+      reason: storable(result.reason, reasonCharsMax),
     },
     metadata: { page: visit.page, source: 'middleware' },
   })
-  return made
+  return result
 }
 
 const checked = new WeakSet<object>()
@@ -117,21 +119,28 @@ type Seen = Pick<Visit, 'agent' | 'path'>
 function unseen(request: object): Seen | null {
   const { url, originalUrl = url, headers } = request as { [field: string]: unknown }
   if (typeof originalUrl !== 'string') return null
-  const found = detectAgent(
+  const detectedAgent = detectAgent(
     typeof headers === 'object' ? { headers: (headers ?? {}) as RequestHeaders } : null,
   )
-  const agent = found && {
-    operator: found.vendor,
-    product: found.name,
-    purpose: found.purpose,
+  const agent = detectedAgent && {
+    operator: detectedAgent.vendor,
+    product: detectedAgent.name,
+    purpose: detectedAgent.purpose,
     verdict: 'unverifiable' as const,
   }
   return { agent, path: pathOf(originalUrl) }
 }
 
-function factsOf(seen: Seen | null, tool: string | undefined): Facts {
-  const { operator = null, product = null, purpose = null, verdict = null } = seen?.agent ?? {}
-  return { operator, product, purpose, verdict, path: seen && decodedPath(seen.path), tool: tool ?? null }
+function factsOf(requestInfo: Seen | null, tool: string | undefined): Facts {
+  const { operator = null, product = null, purpose = null, verdict = null } = requestInfo?.agent ?? {}
+  return {
+    operator,
+    product,
+    purpose,
+    verdict,
+    path: requestInfo && decodedPath(requestInfo.path),
+    tool: tool ?? null,
+  }
 }
 
 /** As a router reads it: percent-encoded letters and `..` would lead around a rule. */
@@ -172,13 +181,13 @@ function fits(pattern: string, value: string): boolean {
   const last = parts.pop() ?? ''
   if (!value.startsWith(first) || value.length < first.length + last.length || !value.endsWith(last))
     return false
-  let at = first.length
+  let position = first.length
   for (const part of parts) {
-    const found = value.indexOf(part, at)
-    if (found < 0) return false
-    at = found + part.length
+    const partIndex = value.indexOf(part, position)
+    if (partIndex < 0) return false
+    position = partIndex + part.length
   }
-  return at <= value.length - last.length
+  return position <= value.length - last.length
 }
 
 function reasonOf(rule: PolicyRule | undefined): string {

@@ -53,30 +53,30 @@ test('nothing is sent until evidence is needed; then it is loaded once', async (
 test('it is refreshed when it is due, and unchanged evidence is not sent again', async () => {
   const { state, evidence } = appliance(pack, { refreshMs: 60_000 })
   await evidence.load()
-  const before = evidence.current()
+  const evidenceBefore = evidence.current()
   later(59_000)
   await evidence.load()
   expect(state.paths.length).toBe(1)
   later(2_000)
-  expect(evidence.current()).toBe(before) // nobody waits for the newer pack
+  expect(evidence.current()).toBe(evidenceBefore) // nobody waits for the newer pack
   await evidence.load()
-  expect([state.paths.length, evidence.current() === before]).toEqual([2, true])
+  expect([state.paths.length, evidence.current() === evidenceBefore]).toEqual([2, true])
   state.answer = () => new Response(bundled, { headers: { etag: '"new"' } })
   later(61_000)
   await evidence.load()
-  expect(evidence.current()).not.toBe(before)
+  expect(evidence.current()).not.toBe(evidenceBefore)
 })
 
 test('after a failure the loaded evidence stays in use, and attempts have growing pauses', async () => {
   const { state, evidence, problems } = appliance(pack, { refreshMs: 60_000 })
   await evidence.load()
-  const before = evidence.current()
+  const evidenceBefore = evidence.current()
   state.answer = () => new Response('no', { status: 503 })
   for (let second = 0; second < 600; second++) {
     later(1_000)
     expect(await evidence.load()).toBe(true)
   }
-  expect(evidence.current()).toBe(before)
+  expect(evidence.current()).toBe(evidenceBefore)
   expect(problems.length).toBeWithin(7, 10) // pauses from 5 s, each up to twice the last
   expect(problems[0]).toMatchObject({
     code: 'evidence_failed',
@@ -101,11 +101,11 @@ test.each<[string, Answer, string]>([
   ['elsewhere', () => Response.redirect('http://127.0.0.1:9/', 302), 'answered with status 302'],
   ['that is missing', () => new Response('', { status: 404 }), 'answered with status 404'],
   ['not asked for', () => new Response(null, { status: 304 }), 'answered with status 304'],
-])('a pack %s is refused', async (_, answer, why) => {
+])('a pack %s is refused', async (_, answer, reason) => {
   const { evidence, problems } = appliance(answer)
   expect([await evidence.load(), evidence.current()]).toEqual([false, null])
   expect(problems.map(({ code }) => code)).toEqual(['evidence_failed'])
-  expect(problems[0]?.message).toContain(why)
+  expect(problems[0]?.message).toContain(reason)
 })
 
 test('a silent appliance is given up', async () => {

@@ -58,14 +58,14 @@ export function loadEvidence(options: EvidenceOptions): EvidenceSource {
   let pending: Promise<boolean> | null = null
   const attempt = async (): Promise<boolean> => {
     try {
-      const found = await download(url, etag, options)
-      if (found !== null) ({ loaded, etag } = found)
+      const update = await download(url, etag, options)
+      if (update !== null) ({ loaded, etag } = update)
       failures = 0
       dueMs = nowMs() + refreshMs
     } catch (cause) {
       dueMs = nowMs() + backoffMs(failures++, retryMsMin, retryMsMax, Math.random)
-      const why = cause instanceof Error ? cause.message : 'no error'
-      report({ code: 'evidence_failed', message: `The evidence pack was not loaded: ${why}.`, cause })
+      const reason = cause instanceof Error ? cause.message : 'no error'
+      report({ code: 'evidence_failed', message: `The evidence pack was not loaded: ${reason}.`, cause })
     }
     return loaded !== null
   }

@@ -60,7 +60,7 @@ interface ElysiaLike {
   server?: unknown
 }
 
-type FetchHandler = (request: Request, ...rest: unknown[]) => Response | Promise<Response>
+type FetchHandler = (request: Request, ...platformArgs: unknown[]) => Response | Promise<Response>
 
 /** `app.use(sightglass(client))`; with Fastify `app.register`, with Fetch `sightglass(client).fetch(handler)`. */
 export interface Middleware {
@@ -109,8 +109,10 @@ export function sightglass<Raw extends object = object>(
   }
   const wrap =
     (handler: FetchHandler) =>
-    (request: Request, ...rest: unknown[]) =>
-      watchFetch(visits, request, addressOf(rest[0], request), () => handler(request, ...rest))
+    (request: Request, ...platformArgs: unknown[]) =>
+      watchFetch(visits, request, addressOf(platformArgs[0], request), () =>
+        handler(request, ...platformArgs),
+      )
   // Fastify applies the hooks of a plugin with this mark to the whole application.
   return Object.assign(middleware, {
     fetch: wrap,
@@ -188,9 +190,9 @@ function registerFastify(visits: Visits, app: FastifyLike, done: unknown): void 
 }
 
 function useElysia(visits: Visits, app: ElysiaLike): ElysiaLike {
-  app.wrap((handle) => (request, ...rest) => {
-    const address = addressOf(rest[0], request) ?? addressOf(app.server, request)
-    return watchFetch(visits, request, address, () => handle(request, ...rest))
+  app.wrap((handle) => (request, ...platformArgs) => {
+    const address = addressOf(platformArgs[0], request) ?? addressOf(app.server, request)
+    return watchFetch(visits, request, address, () => handle(request, ...platformArgs))
   })
   return app
 }

@@ -19,15 +19,15 @@ interface Sent {
 }
 
 function setUp(options: MiddlewareOptions<object> = {}, isJudging = true) {
-  const sent: Sent[] = []
+  const sentEvents: Sent[] = []
   const exporter = {
-    export: (event: CompleteEvent, observed?: Observed) => sent.push({ event, observed }) > 0,
+    export: (event: CompleteEvent, observed?: Observed) => sentEvents.push({ event, observed }) > 0,
     flush: () => Promise.resolve(true),
     observes: () => isJudging,
   }
   const client = init({ publishableKey, siteId: 'shop', exporters: [exporter] })
   const middleware = sightglass(client, options)
-  const visit = async (headers: { [name: string]: string }, more: object = {}): Promise<void> => {
+  const visit = async (headers: { [name: string]: string }, overrides: object = {}): Promise<void> => {
     let end = (): void => {}
     const response = {
       statusCode: 200,
@@ -35,12 +35,12 @@ function setUp(options: MiddlewareOptions<object> = {}, isJudging = true) {
       getHeader: () => undefined,
       once: (_: 'close', listener: () => void) => void (end = listener),
     }
-    middleware({ method: 'GET', url: '/products/7', ip: address, headers, ...more }, response, () => {})
+    middleware({ method: 'GET', url: '/products/7', ip: address, headers, ...overrides }, response, () => {})
     end()
     await Bun.sleep(1)
   }
   const relay = createRelayHandler({ exporter, publishableKey, origins: ['https://shop.example'] })
-  return { sent, visit, relay }
+  return { sent: sentEvents, visit, relay }
 }
 
 function signedHeaders(host = 'shop.example'): { [name: string]: string } {
@@ -50,30 +50,30 @@ function signedHeaders(host = 'shop.example'): { [name: string]: string } {
 }
 
 test('the address of an agent is beside the request and the start of its session', async () => {
-  const { sent, visit } = setUp()
+  const { sent: sentEvents, visit } = setUp()
   await visit({ 'user-agent': gptBot })
-  expect(sent.map(({ event, observed }) => [event.type, observed])).toEqual([
+  expect(sentEvents.map(({ event, observed }) => [event.type, observed])).toEqual([
     ['agent.detected', { address }],
     ['agent.requested', { address }],
   ])
-  expect(JSON.stringify(sent.map(({ event }) => event))).not.toContain(address)
+  expect(JSON.stringify(sentEvents.map(({ event }) => event))).not.toContain(address)
 })
 
 test('the address is that of the option, and none is reported where none is known', async () => {
-  const { sent, visit } = setUp({ address: () => '198.51.100.7' })
+  const { sent: sentEvents, visit } = setUp({ address: () => '198.51.100.7' })
   await visit({ 'user-agent': gptBot })
-  expect(sent[0]?.observed).toEqual({ address: '198.51.100.7' })
-  const other = setUp()
-  await other.visit({ 'user-agent': gptBot }, { ip: undefined })
-  expect(other.sent[0]?.observed).toBeUndefined()
+  expect(sentEvents[0]?.observed).toEqual({ address: '198.51.100.7' })
+  const otherSetup = setUp()
+  await otherSetup.visit({ 'user-agent': gptBot }, { ip: undefined })
+  expect(otherSetup.sent[0]?.observed).toBeUndefined()
 })
 
 test('a signature is reported with the text that was signed, for the host of the request or of the site', async () => {
   for (const options of [{}, { origins: ['https://shop.example'] }]) {
-    const { sent, visit } = setUp(options)
+    const { sent: sentEvents, visit } = setUp(options)
     const host = 'origins' in options ? 'inside:3000' : 'shop.example'
     await visit({ 'user-agent': browser, ...signedHeaders(), host })
-    const { event, observed } = sent.at(-1)!
+    const { event, observed } = sentEvents.at(-1)!
     expect(event).toMatchObject({
       type: 'agent.requested',
       agent: { vendor: 'chatgpt.com', userAgent: browser },
@@ -86,9 +86,9 @@ test('a signature is reported with the text that was signed, for the host of the
 })
 
 test('an appliance that does not judge gets no event that only a signature claims', async () => {
-  const { sent, visit } = setUp({}, false)
+  const { sent: sentEvents, visit } = setUp({}, false)
   await visit({ 'user-agent': browser, ...signedHeaders() })
-  expect(sent).toEqual([])
+  expect(sentEvents).toEqual([])
 })
 
 test('law: whatever headers people send, no event and no address of theirs is reported', async () => {
@@ -103,9 +103,9 @@ test('law: whatever headers people send, no event and no address of theirs is re
   const value = fc.oneof(fc.string(), fc.constantFrom(address, '"https://chatgpt.com"', 'sig=:AAAA:'))
   await fc.assert(
     fc.asyncProperty(fc.dictionary(name, value), async (headers) => {
-      const { sent, visit, relay } = setUp()
+      const { sent: sentEvents, visit, relay } = setUp()
       await visit({ ...headers, 'user-agent': browser })
-      expect(sent).toEqual([])
+      expect(sentEvents).toEqual([])
       const body = JSON.stringify({
         publishableKey,
         events: [{ id: 'p', type: 'a', agent: { name: 'GPTBot' } }],
@@ -118,14 +118,14 @@ test('law: whatever headers people send, no event and no address of theirs is re
         headers: { ...plain, ...origin },
       })
       expect((await relay(request, { address })).status).toBe(202)
-      expect(sent.map(({ observed }) => observed)).toEqual([undefined])
+      expect(sentEvents.map(({ observed }) => observed)).toEqual([undefined])
     }),
     { numRuns: 60 },
   )
 })
 
 test('the relay reports the address of an agent’s request, and its signature once', async () => {
-  const { sent, relay } = setUp()
+  const { sent: sentEvents, relay } = setUp()
   const { headers } = signer.sign({ method: 'POST', url: 'https://shop.example/traces', nonce: 'n' })
   const events = ['a', 'b'].map((id) => ({ id, type: 'agent.detected', siteId: 'shop' }))
   const request = new Request('https://shop.example/traces', {
@@ -139,6 +139,6 @@ test('the relay reports the address of an agent’s request, and its signature o
     ],
   })
   expect((await relay(request, { address })).status).toBe(202)
-  expect(sent[0]?.observed).toMatchObject({ address, signature: { keyId: signer.keyId } })
-  expect(sent[1]?.observed).toEqual({ address })
+  expect(sentEvents[0]?.observed).toMatchObject({ address, signature: { keyId: signer.keyId } })
+  expect(sentEvents[1]?.observed).toEqual({ address })
 })

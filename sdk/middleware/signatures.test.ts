@@ -182,7 +182,7 @@ test('the host is one of the origins, whatever a proxy or a sender puts into the
 test('with a memory of nonces, a replayed request proves nothing', async () => {
   const { open } = site({ nonces: createNonceMemory() })
   const headers = signed({ nonce: 'once' })
-  const verdict = async (more: object) => (await judgedAgentOf(open('gpt', more).request))?.verdict
+  const verdict = async (overrides: object) => (await judgedAgentOf(open('gpt', overrides).request))?.verdict
   expect(await verdict(headers)).toBe('verified')
   for (const unproven of [headers, signed()]) expect(await verdict(unproven)).toBe('contradicted')
 })
@@ -194,9 +194,9 @@ test('Fetch handlers get the same verdict, and the response does not wait for on
     current: () => (isLoaded ? evidence.current() : null),
     load: () =>
       new Promise((resolve) => {
-        load = (done) => {
+        load = (isDone) => {
           isLoaded = true
-          resolve(done)
+          resolve(isDone)
         }
       }),
   }

@@ -15,22 +15,22 @@ type NamedAgent = DetectedAgent | { vendor: string; userAgent: string }
  * Without a judgment, nothing is known but the claim. Changes `request.agent` in place. Here and where events are made,
  * fields are assigned one by one, because V8 takes several times as long for a second spread in a literal.
  */
-export function giveVerdict(visit: OpenVisit, named: NamedAgent, judged: Judgment | null): void {
+export function giveVerdict(visit: OpenVisit, namedAgent: NamedAgent, judged: Judgment | null): void {
   const verdict = judged?.verdict ?? 'unverifiable'
   const evidence = judged?.evidence
   let { agent } = visit
   if (agent === null) {
-    const { name = null, purpose = null } = named as Partial<DetectedAgent>
-    agent = { operator: named.vendor, product: name, purpose, verdict }
+    const { name = null, purpose = null } = namedAgent as Partial<DetectedAgent>
+    agent = { operator: namedAgent.vendor, product: name, purpose, verdict }
     visit.agent = agent
     for (const request of visit.requests) setAgent(request, agent)
   }
   agent.verdict = verdict
   if (evidence !== undefined) agent.evidence = evidence
   else if (agent.evidence !== undefined) delete agent.evidence
-  visit.eventAgent = named
+  visit.eventAgent = namedAgent
   if (judged === null) return
-  const eventAgent: { [field: string]: unknown } = { ...named, trust: trustOf(verdict), verdict }
+  const eventAgent: { [field: string]: unknown } = { ...namedAgent, trust: trustOf(verdict), verdict }
   if (evidence !== undefined) eventAgent['evidence'] = evidence
   visit.eventAgent = eventAgent
 }
@@ -52,25 +52,41 @@ export function settler(settling: Settling): () => Promise<void> {
   let settled: Promise<void> | null = null
   return () =>
     (settled ??= settle(settling).catch((cause: unknown) => {
-      const why = cause instanceof Error ? cause.message : 'no error'
-      settling.report({ code: 'evidence_failed', message: `A request could not be judged: ${why}.`, cause })
+      const reason = cause instanceof Error ? cause.message : 'no error'
+      settling.report({
+        code: 'evidence_failed',
+        message: `A request could not be judged: ${reason}.`,
+        cause,
+      })
     }))
 }
 
-async function settle({ visit, named, signed, sender, startMs, evidence, nonces }: Settling): Promise<void> {
-  const known = evidence.current() ?? ((await evidence.load()) ? evidence.current() : null)
-  if (known === null) return
+async function settle({
+  visit,
+  named: namedAgent,
+  signed,
+  sender,
+  startMs,
+  evidence,
+  nonces,
+}: Settling): Promise<void> {
+  const loadedEvidence = evidence.current() ?? ((await evidence.load()) ? evidence.current() : null)
+  if (loadedEvidence === null) return
   const verifying = { nonces, nowMs: () => startMs }
   const signature =
     signed === null
       ? undefined
-      : await verifySignature(signed, { keyring: await known.keyring(), ...verifying })
-  const claim = 'vendor' in named ? named : null
+      : await verifySignature(signed, { keyring: await loadedEvidence.keyring(), ...verifying })
+  const claim = 'vendor' in namedAgent ? namedAgent : null
   if (claim !== null) {
-    giveVerdict(visit, claim, judge(claim, { address: sender, signature }, known.evidence, { atMs: startMs }))
+    giveVerdict(
+      visit,
+      claim,
+      judge(claim, { address: sender, signature }, loadedEvidence.evidence, { atMs: startMs }),
+    )
   } else if (signature?.state === 'valid') {
-    const judged = judge(null, { signature }, known.evidence, { atMs: startMs })
-    giveVerdict(visit, { vendor: signature.operator, ...named }, judged)
+    const judged = judge(null, { signature }, loadedEvidence.evidence, { atMs: startMs })
+    giveVerdict(visit, { vendor: signature.operator, ...namedAgent }, judged)
   }
 }
 
@@ -100,7 +116,8 @@ export function signedRequest(
 ): SignedRequest | null {
   if (headerOf(headers, 'signature-input') === '') return null
   const host = headerOf(headers, 'host').toLowerCase()
-  const { origin } = origins.find((one) => one.host === host) ?? origins[0] ?? { origin: `https://${host}` }
+  const { origin } = origins.find((candidate) => candidate.host === host) ??
+    origins[0] ?? { origin: `https://${host}` }
   return { method, url: origin + withoutOrigin(url), headers }
 }
 

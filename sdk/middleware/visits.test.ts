@@ -39,17 +39,20 @@ function setUp(options: MiddlewareOptions<object> = {}) {
   })
   const middleware = sightglass(client, { onError: (problem) => problems.push(problem), ...options })
   /** A request from its start to the end of its response. */
-  const visit = async (headers: object, more: { ip?: string; url?: string; isAborted?: boolean } = {}) => {
+  const visit = async (
+    headers: object,
+    visitOptions: { ip?: string; url?: string; isAborted?: boolean } = {},
+  ) => {
     const request = {
       method: 'GET',
-      url: more.url ?? '/',
+      url: visitOptions.url ?? '/',
       headers: { 'user-agent': gpt, ...headers },
-      ip: more.ip,
+      ip: visitOptions.ip,
     }
     let close = (): void => {}
     const response = {
       statusCode: 200,
-      writableFinished: more.isAborted !== true,
+      writableFinished: visitOptions.isAborted !== true,
       getHeader: () => '12',
       once: (_: 'close', listener: () => void) => void (close = listener),
     }
@@ -106,7 +109,7 @@ test('one session per visitor, with its start; people have one, too, for your ow
   for (const ip of ['192.0.2.1', '192.0.2.2', '192.0.2.1']) await visit({}, { ip })
   const types = events.map(
     ({ type, sessionId }) =>
-      `${type} ${[...new Set(events.map((each) => each.sessionId))].indexOf(sessionId)}`,
+      `${type} ${[...new Set(events.map((event) => event.sessionId))].indexOf(sessionId)}`,
   )
   expect(types).toEqual([
     'agent.detected 0',

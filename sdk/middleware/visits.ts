@@ -79,9 +79,12 @@ export function createVisits<Raw extends object>(client: Client, options: Middle
     // A person, a program whose signature is not valid, or one whose signature nobody verifies.
     if (visit.agent === null && (visit.settle !== null || !client.observes())) return
     const { identify } = options
-    const asked = identify === undefined ? null : hook('identify', () => identify(request.raw as Raw))
+    const identifyResult =
+      identify === undefined ? null : hook('identify', () => identify(request.raw as Raw))
     const identity =
-      asked instanceof Promise ? await asked.catch((error) => hook('identify', () => fail(error))) : asked
+      identifyResult instanceof Promise
+        ? await identifyResult.catch((error) => hook('identify', () => fail(error)))
+        : identifyResult
     const claimed = visit.eventAgent ?? signedClaim(request.headers)
     const agent = identity ? { ...claimed, trust: identity.trust ?? 'verified' } : claimed
     const { session } = visit
@@ -101,18 +104,19 @@ export function createVisits<Raw extends object>(client: Client, options: Middle
     const claim = userAgent === '' ? null : detect(userAgent)
     const sender = (address && hook('address', () => address(raw))) ?? request.address ?? null
     const startMs = nowMs()
-    const known = evidence?.current() ?? null
+    const loadedEvidence = evidence?.current() ?? null
     const path = pathOf(request.url)
-    const named = storable((page && hook('page', () => pathOf(page(raw) ?? path))) ?? path, pageCharsMax)
-    const visit = newVisit(path, named, () =>
+    const pageName = storable((page && hook('page', () => pathOf(page(raw) ?? path))) ?? path, pageCharsMax)
+    const visit = newVisit(path, pageName, () =>
       client.session({ headers: request.headers }, { address: sender }),
     )
     if (claim !== null) {
-      const judged = known && judge(claim, { address: sender }, known.evidence, { atMs: startMs })
+      const judged =
+        loadedEvidence && judge(claim, { address: sender }, loadedEvidence.evidence, { atMs: startMs })
       giveVerdict(visit, claim, judged)
     }
     const signed = evidence === undefined || origins.length === 0 ? null : signedRequest(request, origins)
-    if (evidence !== undefined && (signed !== null || (known === null && claim !== null))) {
+    if (evidence !== undefined && (signed !== null || (loadedEvidence === null && claim !== null))) {
       const claimed = claim ?? { userAgent }
       visit.settle = settler({ visit, named: claimed, signed, sender, startMs, evidence, nonces, report })
     }
@@ -137,10 +141,10 @@ function hookRunner(report: OnError): RunHook {
     try {
       return run()
     } catch (error) {
-      const why = error instanceof Error ? error.message : 'no error'
+      const reason = error instanceof Error ? error.message : 'no error'
       report({
         code: 'hook_failed',
-        message: `The ${name} option of sightglass threw: ${why}.`,
+        message: `The ${name} option of sightglass threw: ${reason}.`,
         cause: error,
       })
       return undefined
@@ -150,11 +154,11 @@ function hookRunner(report: OnError): RunHook {
 
 /** Whether a session was not seen before. */
 function firstTimes(): (sessionId: string) => boolean {
-  const seen = new Set<string>()
+  const sessionIds = new Set<string>()
   return (sessionId) => {
-    if (seen.has(sessionId)) return false
-    if (seen.size >= sessionsMax) seen.clear()
-    seen.add(sessionId)
+    if (sessionIds.has(sessionId)) return false
+    if (sessionIds.size >= sessionsMax) sessionIds.clear()
+    sessionIds.add(sessionId)
     return true
   }
 }
@@ -169,12 +173,12 @@ function startOf({ occurredAt, agent, metadata }: TraceEvent): TraceEvent {
 function cachedDetection(): (userAgent: string) => DetectedAgent | null {
   const detected = new Map<string, DetectedAgent | null>()
   return (userAgent) => {
-    let found = detected.get(userAgent)
-    if (found !== undefined) return found
-    found = detectAgent(userAgent)
+    let agent = detected.get(userAgent)
+    if (agent !== undefined) return agent
+    agent = detectAgent(userAgent)
     if (detected.size >= userAgentsMax) detected.clear()
-    detected.set(userAgent, found)
-    return found
+    detected.set(userAgent, agent)
+    return agent
   }
 }
 

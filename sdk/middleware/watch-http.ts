@@ -33,7 +33,7 @@ export function currentOfWatch(): unknown {
  */
 export function watchServers<Request extends object, Response>(
   begin: (request: Request, response: Response) => unknown,
-  over: (request: Request, response: Response) => void,
+  finish: (request: Request, response: Response) => void,
 ): () => void {
   const holder = globalThis as Watched
   const { getBuiltinModule } = holder.process ?? {}
@@ -42,27 +42,27 @@ export function watchServers<Request extends object, Response>(
   const { subscribe, unsubscribe } = getBuiltinModule('node:diagnostics_channel')
   const { AsyncLocalStorage } = getBuiltinModule('node:async_hooks')
   const storage = new AsyncLocalStorage()
-  const begun = new WeakSet<Request>()
+  const startedRequests = new WeakSet<Request>()
   type Message = { request: Request; response: Response }
   const started = ({ request, response }: Message): void => {
-    begun.add(request)
+    startedRequests.add(request)
     storage.enterWith(null) // not what belongs to the request before on this connection
     storage.enterWith(begin(request, response))
   }
   const finished = ({ request, response }: Message): void => {
-    if (!begun.has(request)) over(request, response)
+    if (!startedRequests.has(request)) finish(request, response)
   }
   subscribe('http.server.request.start', started)
   subscribe('http.server.response.finish', finished)
-  const own = {
+  const watcher = {
     current: () => storage.getStore(),
     stop(): void {
       unsubscribe('http.server.request.start', started)
       unsubscribe('http.server.response.finish', finished)
-      if (holder[key] === own) delete holder[key]
+      if (holder[key] === watcher) delete holder[key]
     },
   }
   holder[key]?.stop()
-  holder[key] = own
-  return own.stop
+  holder[key] = watcher
+  return watcher.stop
 }

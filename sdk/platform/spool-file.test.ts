@@ -116,9 +116,9 @@ test('one process per spool; a dead holder does not count', () => {
   const path = join(folder(), 'events')
   open(path)
   expect(() => open(path)).toThrow(/already open/)
-  const other = join(folder(), 'events')
-  writeFileSync(`${other}.lock`, '999999999 123\n')
-  expect(open(other).pending).toEqual([])
+  const otherPath = join(folder(), 'events')
+  writeFileSync(`${otherPath}.lock`, '999999999 123\n')
+  expect(open(otherPath).pending).toEqual([])
   const thread = join(folder(), 'events')
   writeFileSync(`${thread}.lock`, `${process.pid} ${startOf(process.pid)}\n`)
   if (existsSync('/proc/self/stat')) expect(() => open(thread)).toThrow(/in use by process/)
@@ -161,18 +161,18 @@ test('law: across restarts it behaves like a list', () => {
       const path = join(folder(), 'events')
       let spool = open(path)
       let model: string[] = []
-      for (const each of steps) {
-        if (each.kind === 'append') {
-          const text = JSON.stringify({ id: each.text })
+      for (const currentStep of steps) {
+        if (currentStep.kind === 'append') {
+          const text = JSON.stringify({ id: currentStep.text })
           spool.append(text)
           model.push(text)
-        } else if (each.kind === 'forget') {
-          const gone = model.slice(0, each.count)
+        } else if (currentStep.kind === 'forget') {
+          const forgottenLines = model.slice(0, currentStep.count)
           spool.forget(
-            gone.length,
-            gone.reduce((sum, text) => sum + Buffer.byteLength(text), 0),
+            forgottenLines.length,
+            forgottenLines.reduce((sum, text) => sum + Buffer.byteLength(text), 0),
           )
-          model = model.slice(gone.length)
+          model = model.slice(forgottenLines.length)
         } else {
           spool.close()
           spool = open(path)
@@ -201,18 +201,24 @@ test('a damaged line costs itself, wherever it stands and whatever it is', () =>
     { maxLength: 12 },
   )
   fc.assert(
-    fc.property(lines, fc.nat(3), (all, acknowledged) => {
+    fc.property(lines, fc.nat(3), (lineEntries, acknowledged) => {
       const path = join(folder(), 'events')
-      writeFileSync(`${path}.000001`, Buffer.concat(all.flatMap(({ line }) => [line, Buffer.from('\n')])))
-      const kept = all.filter(({ isGood }) => isGood).map(({ line }) => line.toString())
+      writeFileSync(
+        `${path}.000001`,
+        Buffer.concat(lineEntries.flatMap(({ line }) => [line, Buffer.from('\n')])),
+      )
+      const goodLines = lineEntries.filter(({ isGood }) => isGood).map(({ line }) => line.toString())
       const spool = open(path)
-      expect([spool.pending, spool.damaged]).toEqual([kept, all.length - kept.length])
-      const sent = kept.slice(0, acknowledged)
-      if (sent.length > 0) spool.forget(sent.length, Buffer.byteLength(sent.join('')))
+      expect([spool.pending, spool.damaged]).toEqual([goodLines, lineEntries.length - goodLines.length])
+      const sentLines = goodLines.slice(0, acknowledged)
+      if (sentLines.length > 0) spool.forget(sentLines.length, Buffer.byteLength(sentLines.join('')))
       spool.append('{"id":"new"}')
       spool.close()
       const again = open(path)
-      expect([again.pending, again.damaged]).toEqual([[...kept.slice(sent.length), '{"id":"new"}'], 0])
+      expect([again.pending, again.damaged]).toEqual([
+        [...goodLines.slice(sentLines.length), '{"id":"new"}'],
+        0,
+      ])
       again.close()
     }),
     { numRuns: 60 },

@@ -46,8 +46,8 @@ export function openSpoolFile(path: string, onFailure: (error: unknown) => void)
 
 function startSpool(path: string, unlock: () => void, onFailure: (error: unknown) => void): Spool {
   const { events, damaged, segments, offset, lastNumber } = readSpool(path)
-  const done = openOwn(`${path}.done`, O_WRONLY | O_CREAT | O_TRUNC)
-  const state: State = { path, segments, offset, number: lastNumber, file: -1, done, unwritten: '' }
+  const doneFile = openOwn(`${path}.done`, O_WRONLY | O_CREAT | O_TRUNC)
+  const state: State = { path, segments, offset, number: lastNumber, file: -1, done: doneFile, unwritten: '' }
   startSegment(state)
   noteDone(state)
   let isOpen = true
@@ -127,13 +127,13 @@ function write(state: State): void {
   if (state.unwritten === '' || current === undefined) return
   const bytes = Buffer.from(state.unwritten)
   state.unwritten = ''
-  for (let at = 0; at < bytes.length;) at += writeSync(state.file, bytes, at)
+  for (let offset = 0; offset < bytes.length;) offset += writeSync(state.file, bytes, offset)
   current.bytes += bytes.length
   if (current.bytes >= segmentBytesMax) startSegment(state)
 }
 
-function noteDone({ segments, number, offset, done }: State): void {
-  writeSync(done, `${segments[0]?.number ?? number} ${offset}`.padEnd(40), 0)
+function noteDone({ segments, number, offset, done: doneFile }: State): void {
+  writeSync(doneFile, `${segments[0]?.number ?? number} ${offset}`.padEnd(40), 0)
 }
 
 function dropDoneSegments(state: State): void {
@@ -169,13 +169,24 @@ function segmentPath(path: string, number: number): string {
 
 /** Reads the events of an earlier run and deletes acknowledged segments. */
 function readSpool(path: string): SpoolContents {
-  const done = readDone(path)
-  const contents: SpoolContents = { events: [], damaged: 0, segments: [], offset: 0, lastNumber: done.number }
+  const donePosition = readDone(path)
+  const contents: SpoolContents = {
+    events: [],
+    damaged: 0,
+    segments: [],
+    offset: 0,
+    lastNumber: donePosition.number,
+  }
   for (const number of segmentNumbers(path)) {
     contents.lastNumber = Math.max(contents.lastNumber, number)
     const bytes = readOwn(segmentPath(path, number))
     const end = bytes.lastIndexOf(10) + 1 // a crash may have cut the last line
-    const start = number < done.number ? end : number === done.number ? Math.min(done.offset, end) : 0
+    const start =
+      number < donePosition.number
+        ? end
+        : number === donePosition.number
+          ? Math.min(donePosition.offset, end)
+          : 0
     if (start >= end) {
       unlinkSync(segmentPath(path, number))
       continue
@@ -214,7 +225,7 @@ function isEvent(text: string): boolean {
  * that is killed in between leaves both: the appliance deduplicates them.
  */
 function rewrite(path: string, contents: SpoolContents): void {
-  const before = contents.segments
+  const oldSegments = contents.segments
   const number = contents.lastNumber + 1
   const bytes = Buffer.from(contents.events.map((text) => `${text}\n`).join(''))
   const draft = `${path}.draft`
@@ -227,7 +238,7 @@ function rewrite(path: string, contents: SpoolContents): void {
     closeSync(file)
   }
   renameSync(draft, segmentPath(path, number))
-  for (const segment of before) unlinkSync(segmentPath(path, segment.number))
+  for (const segment of oldSegments) unlinkSync(segmentPath(path, segment.number))
   contents.lastNumber = number
   contents.offset = 0
   contents.segments = [{ number, bytes: bytes.length }]

@@ -15,8 +15,8 @@ test('law: at most a full bucket and a minute’s refill pass per minute', () =>
         const waitSeconds = rate.take('a', count)
         if (waitSeconds === 0) passed.push({ ms, count })
         const window = passed
-          .filter((each) => each.ms > ms - 60_000)
-          .reduce((sum, each) => sum + each.count, 0)
+          .filter((arrival) => arrival.ms > ms - 60_000)
+          .reduce((sum, arrival) => sum + arrival.count, 0)
         expect(window).toBeLessThanOrEqual(120)
         if (waitSeconds > 0) {
           ms += waitSeconds * 1_000

@@ -166,14 +166,14 @@ async function answerOf<Raw>(
     return refusal(400, 'invalid_body', 'the body could not be read')
   }
   if (text === null) return tooLarge(`a request may have at most ${rules.bodyBytesMax} bytes`)
-  const sent = sentBody(text, rules)
-  if ('status' in sent) return sent
+  const payload = sentBody(text, rules)
+  if ('status' in payload) return payload
   const address = rules.clientAddress?.(request.raw) ?? request.address ?? 'unknown'
-  const waitSeconds = rate.take(address, 'events' in sent ? sent.events.length : countOf(sent))
+  const waitSeconds = rate.take(address, 'events' in payload ? payload.events.length : countOf(payload))
   if (waitSeconds > 0) {
     return refusal(429, 'rate_limited', 'too many events', { 'retry-after': String(waitSeconds) })
   }
-  return 'events' in sent ? pass(request, sent.events, rules) : passTools(sent, rules)
+  return 'events' in payload ? pass(request, payload.events, rules) : passTools(payload, rules)
 }
 
 const preflight: RelayAnswer = {
@@ -210,12 +210,12 @@ function sentBody<Raw>(
   if (typeof body?.['publishableKey'] !== 'string' || !rules.publishableKeys.has(body['publishableKey'])) {
     return refusal(403, 'forbidden', 'the publishable key is not accepted here')
   }
-  const { events, tools, removed, page, left } = body
+  const { events, tools, removed, page, left: hasLeft } = body
   if (events === undefined && Array.isArray(tools) && Array.isArray(removed)) {
-    const sent = { page: String(page).slice(0, 64), tools, removed, left: left === true }
-    return countOf(sent) > rules.eventsMax
+    const sentTools = { page: String(page).slice(0, 64), tools, removed, left: hasLeft === true }
+    return countOf(sentTools) > rules.eventsMax
       ? tooLarge(`a request may have at most ${rules.eventsMax} tools`)
-      : sent
+      : sentTools
   }
   if (!Array.isArray(events) || events.length === 0)
     return refusal(400, 'invalid_body', 'events must be a non-empty array')
@@ -225,12 +225,12 @@ function sentBody<Raw>(
 }
 
 async function passTools<Raw>(
-  { page, tools, removed, left }: SentTools,
+  { page, tools, removed, left: hasLeft }: SentTools,
   { registry, answerAfter }: RelayRules<Raw>,
 ): Promise<RelayAnswer> {
   if (registry === null) return refusal(400, 'invalid_body', 'the relay has no sync option')
   const accepted = registry.change(page, tools, removed)
-  if (left) registry.leave(page)
+  if (hasLeft) registry.leave(page)
   if (answerAfter === 'sent' && !(await registry.flush())) return unavailable
   return json(202, { ok: accepted === tools.length + removed.length, tools: accepted })
 }
@@ -254,8 +254,8 @@ async function pass<Raw>(
   let accepted = 0
   for (const [index, event] of good.entries()) {
     // A signature counts once: for the first of the events that came with it.
-    const seen = index === 0 ? observed : withoutSignature(observed)
-    if (seen === null ? exporter.export(event) : exporter.export(event, seen)) accepted++
+    const observation = index === 0 ? observed : withoutSignature(observed)
+    if (observation === null ? exporter.export(event) : exporter.export(event, observation)) accepted++
   }
   if (accepted === 0) return unavailable
   if (answerAfter === 'sent' && !(await exporter.flush(10_000))) return unavailable
@@ -362,9 +362,9 @@ function stampAgent(
   userAgent: string | null,
   identity: Identity | null,
 ): Fields | null {
-  const seen = userAgent === null ? {} : { userAgent }
-  if (agent === null && identity === null) return userAgent === null ? null : seen
-  return { ...agent, ...seen, trust: trustOf(agent, identity) }
+  const userAgentField = userAgent === null ? {} : { userAgent }
+  if (agent === null && identity === null) return userAgent === null ? null : userAgentField
+  return { ...agent, ...userAgentField, trust: trustOf(agent, identity) }
 }
 
 /** A browser can declare an identity, but not that it was verified. */
@@ -375,13 +375,13 @@ function trustOf(agent: Fields | null, identity: Identity | null): string {
 
 function stampMetadata(value: unknown, identity: Identity | null): unknown {
   if (value !== undefined && value !== null && !isObject(value)) return value // the appliance rejects it
-  const { subject: _subject, protocol: _protocol, ...rest } = value ?? {}
+  const { subject: _subject, protocol: _protocol, ...otherFields } = value ?? {}
   const proved = {
     ...(identity?.subject === undefined ? {} : { subject: identity.subject }),
     ...(identity?.protocol === undefined ? {} : { protocol: identity.protocol }),
   }
   if (value === undefined && Object.keys(proved).length === 0) return undefined
-  return { ...rest, ...proved }
+  return { ...otherFields, ...proved }
 }
 
 function isObject(value: unknown): value is Fields {

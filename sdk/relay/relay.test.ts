@@ -24,7 +24,12 @@ function setUp(options: Partial<RelayOptions<Request>> = {}) {
   return { handle, post, exported }
 }
 
-const event = (more: object = {}) => ({ id: 'trc_1', siteId: 'shop', type: 'agent.detected', ...more })
+const event = (overrides: object = {}) => ({
+  id: 'trc_1',
+  siteId: 'shop',
+  type: 'agent.detected',
+  ...overrides,
+})
 const body = (...events: object[]) => ({ publishableKey, events: events.length > 0 ? events : [event()] })
 
 test('a browser’s events are queued and counted', async () => {
@@ -42,13 +47,13 @@ test('only listed origins may send; by default only the host of the relay', asyn
     expect(answer).toMatchObject({ status: 403, body: { error: 'forbidden' } })
     expect(answer.headers.get('access-control-allow-origin')).toBeNull()
   }
-  const own = createRelayHandler({
+  const customHandler = createRelayHandler({
     exporter: { export: () => true, flush: async () => true },
     publishableKey,
   })
   const from = async (origin: string | null) => {
     const init = { method: 'POST', body: JSON.stringify(body()), headers: origin === null ? {} : { origin } }
-    return (await own(new Request('https://relay.example/traces', init))).status
+    return (await customHandler(new Request('https://relay.example/traces', init))).status
   }
   expect(await from('https://relay.example')).toBe(202)
   expect(await from(page)).toBe(403)
@@ -80,9 +85,9 @@ test.each<[string, unknown, number, string]>([
     'payload_too_large',
   ],
   ['too many bytes', body(event({ error: 'x'.repeat(300_000) })), 413, 'payload_too_large'],
-])('%s is refused', async (_, sent, status, error) => {
+])('%s is refused', async (_, payload, status, error) => {
   const { post, exported } = setUp()
-  expect(await post(sent)).toMatchObject({ status, body: { error } })
+  expect(await post(payload)).toMatchObject({ status, body: { error } })
   expect(exported).toEqual([])
 })
 
@@ -141,18 +146,18 @@ test('law: nothing that a page says about proof passes, whatever it sends beside
     fc.record({ trust: fc.constantFrom('verified', 'linked', 'declared', 'x', 5), class: fc.string() }),
     fc.constant({}),
   )
-  const more = fc.dictionary(fc.constantFrom('policy', 'observed', 'metadata', 'tool'), fc.jsonValue())
+  const extraFields = fc.dictionary(fc.constantFrom('policy', 'observed', 'metadata', 'tool'), fc.jsonValue())
   await fc.assert(
-    fc.asyncProperty(agent, more, async (claimed, fields) => {
+    fc.asyncProperty(agent, extraFields, async (claimed, fields) => {
       const { post, exported } = setUp({ eventsPerMinute: 1e9 })
       const isObject = typeof claimed === 'object' && claimed !== null && !Array.isArray(claimed)
-      const sent = event({
+      const sentEvent = event({
         policy: { decision: 'allow' },
         ...fields,
         agent: isObject ? { ...claimed, ...proof } : claimed,
       })
       const observed = { trc_1: { address: '20.171.206.9' } }
-      const answer = await post({ ...body(sent), observed }, { 'user-agent': 'GPTBot/1.2' })
+      const answer = await post({ ...body(sentEvent), observed }, { 'user-agent': 'GPTBot/1.2' })
       expect(answer.status).toBe(202)
       const passed = exported[0] as CompleteEvent
       expect(passed).not.toHaveProperty('policy')
@@ -187,25 +192,25 @@ test('a full queue, an unreachable appliance and a throwing identify get a respo
 })
 
 test('law: every request gets a response, and only objects with ids are queued', async () => {
-  const any = fc.oneof(
+  const anyBody = fc.oneof(
     fc.jsonValue(),
     fc.constant(body()),
     fc.array(fc.jsonValue()).map((events) => ({ publishableKey, events })),
   )
-  const sent = fc.oneof(
-    any.map((value) => JSON.stringify(value)),
+  const payloads = fc.oneof(
+    anyBody.map((value) => JSON.stringify(value)),
     fc.string({ unit: 'binary' }),
   )
   const method = fc.constantFrom('POST', 'GET', 'OPTIONS', 'PUT')
   await fc.assert(
-    fc.asyncProperty(sent, method, fc.constantFrom(page, 'null', 'x'), async (text, verb, origin) => {
+    fc.asyncProperty(payloads, method, fc.constantFrom(page, 'null', 'x'), async (text, verb, origin) => {
       const { handle, exported } = setUp({ eventsPerMinute: 1e9 })
       const headers = { origin, 'user-agent': text.replace(/[^ -~]/g, '') }
       const init = { method: verb, headers, ...(verb === 'GET' ? {} : { body: text }) }
       const { status } = await handle(new Request('https://relay.example/traces', init))
       expect([202, 204, 400, 403, 405, 413]).toContain(status)
       if (exported.length > 0) expect([status, origin, verb]).toEqual([202, page, 'POST'])
-      for (const each of exported) expect(typeof each.id).toBe('string')
+      for (const exportedEvent of exported) expect(typeof exportedEvent.id).toBe('string')
     }),
     { numRuns: 300 },
   )
@@ -225,12 +230,17 @@ test('the relay pushes the tools of a page to sync; without sync the answer says
   const answer = await post({ publishableKey, page: 'p', tools, removed: [] })
   expect(answer).toMatchObject({ status: 202, body: { ok: false, tools: 1 } })
   expect(pushed).toEqual([{ name: 'add' }])
-  const left = await post({ publishableKey, page: 'p', tools: [], removed: [], left: true })
-  expect(left).toMatchObject({ status: 202, body: { ok: true, tools: 0 } })
-  const many = await post({ publishableKey, page: 'p', tools: Array(201).fill({ name: 'x' }), removed: [] })
-  expect(many.status).toBe(413)
-  const without = await setUp().post({ publishableKey, page: 'p', tools, removed: [] })
-  expect(without).toMatchObject({ status: 400, body: { message: 'the relay has no sync option' } })
+  const leaveAnswer = await post({ publishableKey, page: 'p', tools: [], removed: [], left: true })
+  expect(leaveAnswer).toMatchObject({ status: 202, body: { ok: true, tools: 0 } })
+  const oversizeAnswer = await post({
+    publishableKey,
+    page: 'p',
+    tools: Array(201).fill({ name: 'x' }),
+    removed: [],
+  })
+  expect(oversizeAnswer.status).toBe(413)
+  const bareAnswer = await setUp().post({ publishableKey, page: 'p', tools, removed: [] })
+  expect(bareAnswer).toMatchObject({ status: 400, body: { message: 'the relay has no sync option' } })
   const failing = { pushTools: () => Promise.reject(new Error('down')) }
   const down = setUp({ sync: failing, answerAfter: 'sent', onError() {} })
   expect((await down.post({ publishableKey, page: 'p', tools, removed: [] })).status).toBe(503)

@@ -23,7 +23,7 @@ function setUp(accept?: (tool: Tool) => boolean) {
   return { registry, pushes, problems, state }
 }
 
-const tool = (name: string, more: object = {}) => ({ name, description: 'x', ...more })
+const tool = (name: string, overrides: object = {}) => ({ name, description: 'x', ...overrides })
 const refusal = (status: number | null): IntelError =>
   new IntelError('no', {
     status,
@@ -64,9 +64,9 @@ test('a tool is disabled when no open page has it, and enabled when one register
 test('law: pages that disagree make at most 10 versions at once and 10 an hour, and the newest arrives', async () => {
   const steps = fc.array(fc.record({ text: fc.nat(3), waitMs: fc.nat(200_000), isRemoval: fc.boolean() }))
   await fc.assert(
-    fc.asyncProperty(steps, async (all) => {
+    fc.asyncProperty(steps, async (actions) => {
       const { registry, pushes, state } = setUp()
-      for (const { text, waitMs, isRemoval } of all) {
+      for (const { text, waitMs, isRemoval } of actions) {
         state.ms += waitMs
         registry.change(
           'p',
@@ -85,7 +85,7 @@ test('law: pages that disagree make at most 10 versions at once and 10 an hour, 
 })
 
 test('hostile descriptors: only known fields, within the limits of the appliance', async () => {
-  const { registry, pushes } = setUp((each) => each.name !== 'refused')
+  const { registry, pushes } = setUp((candidate) => candidate.name !== 'refused')
   let deep: object = {}
   for (let depth = 0; depth < 40; depth++) deep = { deep }
   const accepted = registry.change(

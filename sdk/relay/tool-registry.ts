@@ -60,7 +60,10 @@ export function createToolRegistry({ sync, accept, report, nowMs }: ToolRegistry
     pushing ??= pushAll().then((isDone) => {
       pushing = null
       if (isDone && changed().length > 0) schedule(gatherMs)
-      else if ([...entries.values()].some(({ wanted, sent }) => wanted !== sent)) schedule(retryMs)
+      else if (
+        [...entries.values()].some(({ wanted: wantedJson, sent: sentJson }) => wantedJson !== sentJson)
+      )
+        schedule(retryMs)
       return isDone
     })
     return pushing
@@ -76,8 +79,8 @@ export function createToolRegistry({ sync, accept, report, nowMs }: ToolRegistry
     change(page, tools, removed) {
       const ms = nowMs()
       let accepted = 0
-      for (const each of tools) {
-        const tool = toolOf(each)
+      for (const descriptor of tools) {
+        const tool = toolOf(descriptor)
         if (tool === null || !isAccepted(tool, accept)) continue
         if (!entries.has(tool.name) && entries.size >= namesMax) continue
         accepted++
@@ -101,7 +104,7 @@ export function createToolRegistry({ sync, accept, report, nowMs }: ToolRegistry
 
 /** False when the appliance may accept the same later. */
 async function push(due: Entry[], sync: ToolRegistryOptions['sync'], report: OnError): Promise<boolean> {
-  const texts = due.map(({ wanted }) => wanted)
+  const texts = due.map(({ wanted: wantedJson }) => wantedJson)
   try {
     await sync.pushTools(texts.map((text) => JSON.parse(text) as Tool))
   } catch (error) {
@@ -115,7 +118,7 @@ async function push(due: Entry[], sync: ToolRegistryOptions['sync'], report: OnE
     if (status !== 400 && status !== 413 && status !== 422) return false
     // Sent again when they change.
   }
-  due.forEach((entry, at) => confirm(entry, texts[at]!))
+  due.forEach((entry, index) => confirm(entry, texts[index]!))
   return true
 }
 
@@ -187,7 +190,7 @@ function toolOf(value: unknown): Tool | null {
 function depthOf(value: unknown): number {
   let depth = 0
   for (let level = [value]; level.length > 0 && depth <= depthMax; depth++)
-    level = level.flatMap((each) => (typeof each === 'object' && each !== null ? Object.values(each) : []))
+    level = level.flatMap((node) => (typeof node === 'object' && node !== null ? Object.values(node) : []))
   return depth
 }
 

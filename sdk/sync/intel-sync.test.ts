@@ -57,8 +57,8 @@ test('memory is sent with and without a score', async () => {
 
 test('a push is retried while the appliance is busy', async () => {
   const { appliance, sync } = setUp()
-  let left = 1
-  appliance.fault = () => (left-- > 0 ? problem(503, 'overloaded') : null)
+  let remainingCount = 1
+  appliance.fault = () => (remainingCount-- > 0 ? problem(503, 'overloaded') : null)
   expect(await sync.pushTools([{ name: 'a' }])).toBe(1)
   expect(appliance.requests.length).toBe(2)
 })

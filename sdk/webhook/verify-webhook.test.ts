@@ -15,11 +15,11 @@ function sign(text: string | Uint8Array, key = secret, id = 'wh_1', seconds: num
   return `v1,${hmac.update(`${id}.${seconds}.`).update(text).digest('base64')}`
 }
 
-const headersOf = (signature: string, more: object = {}): { [name: string]: string } => ({
+const headersOf = (signature: string, overrides: object = {}): { [name: string]: string } => ({
   'webhook-id': 'wh_1',
   'webhook-timestamp': String(atSeconds),
   'webhook-signature': signature,
-  ...more,
+  ...overrides,
 })
 
 /** The code of the error, or `accepted`. Not `rejects`, which is slow here. */
@@ -72,11 +72,11 @@ test('one matching signature or secret is enough during a rotation', async () =>
 })
 
 test('rejects deliveries more than 5 minutes old or ahead', async () => {
-  const at = (seconds: number) =>
+  const headersAt = (seconds: number) =>
     headersOf(sign(body, secret, 'wh_1', seconds), { 'webhook-timestamp': String(seconds) })
-  expect(await outcome(at(atSeconds - 300))).toBe('accepted')
-  expect(await outcome(at(atSeconds - 301))).toBe('too_old')
-  expect(await outcome(at(atSeconds + 301))).toBe('too_new')
+  expect(await outcome(headersAt(atSeconds - 300))).toBe('accepted')
+  expect(await outcome(headersAt(atSeconds - 301))).toBe('too_old')
+  expect(await outcome(headersAt(atSeconds + 301))).toBe('too_new')
 })
 
 test('names missing and malformed headers', async () => {

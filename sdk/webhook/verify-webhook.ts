@@ -49,7 +49,7 @@ export async function verifyWebhook<Payload = WebhookPayload>(
   const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body
   const signed = joined(new TextEncoder().encode(`${id}.${timestamp}.`), bytes)
   const fits = await Promise.all(
-    keys.flatMap((key) => signatures.map((each) => isSignature(key, each, signed))),
+    keys.flatMap((key) => signatures.map((signature) => isSignature(key, signature, signed))),
   )
   if (!fits.includes(true))
     throw new WebhookError('wrong_signature', 'no signature matches the body and the secret')
@@ -71,7 +71,8 @@ function headerOf(
   name: string,
 ): string | undefined {
   const value =
-    headers[name] ?? headers[Object.keys(headers).find((each) => each.toLowerCase() === name) ?? name]
+    headers[name] ??
+    headers[Object.keys(headers).find((headerName) => headerName.toLowerCase() === name) ?? name]
   return Array.isArray(value) ? value.join(' ') : value
 }
 

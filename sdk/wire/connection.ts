@@ -65,13 +65,15 @@ type KeyKind = keyof typeof kinds
 /** Throws unless `key` is of this kind. The message never contains the key. */
 export function requireKey(option: string, key: unknown, kind: KeyKind): string {
   if (typeof key === 'string' && isKey(key, kind)) return key
-  const given = (Object.keys(kinds) as KeyKind[]).find((other) => String(key).startsWith(kinds[other]))
-  if (given === undefined || given === kind) {
+  const givenKind = (Object.keys(kinds) as KeyKind[]).find((candidate) =>
+    String(key).startsWith(kinds[candidate]),
+  )
+  if (givenKind === undefined || givenKind === kind) {
     throw new TypeError(`${option} must be a key such as ${kinds[kind]}… with 32 characters after the prefix`)
   }
   const advice = kind === 'publishable' ? ', which is secret and must stay on your server' : ''
   throw new TypeError(
-    `${option} must be ${withArticle(kind)} key (${kinds[kind]}…), but this is ${withArticle(given)} key${advice}`,
+    `${option} must be ${withArticle(kind)} key (${kinds[kind]}…), but this is ${withArticle(givenKind)} key${advice}`,
   )
 }
 

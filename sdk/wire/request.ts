@@ -81,11 +81,11 @@ const tlsCode =
 function failureOf(error: unknown, connection: Connection, signal: AbortSignal): Reply {
   const host = new URL(connection.url).host
   const codes = [error, (error as { cause?: unknown })?.cause].map(
-    (each) => (each as { code?: unknown })?.code,
+    (failure) => (failure as { code?: unknown })?.code,
   )
-  const code = codes.find((each): each is string => typeof each === 'string')
+  const code = codes.find((candidate): candidate is string => typeof candidate === 'string')
   const isTls = code !== undefined && tlsCode.test(code)
-  const what = signal.aborted
+  const problem = signal.aborted
     ? 'did not respond in time'
     : isTls
       ? 'failed the TLS check'
@@ -93,7 +93,7 @@ function failureOf(error: unknown, connection: Connection, signal: AbortSignal):
   return {
     kind: 'failure',
     isTls,
-    message: `${host} ${what}${code === undefined ? '' : ` (${code})`}`,
+    message: `${host} ${problem}${code === undefined ? '' : ` (${code})`}`,
     cause: error,
   }
 }

@@ -71,14 +71,14 @@ export interface Pause {
 
 export function pause(ms: number): Pause {
   let cut = (): void => {}
-  const over = new Promise<void>((resolve) => {
+  const completion = new Promise<void>((resolve) => {
     const timer = unref(setTimeout(resolve, ms))
     cut = () => {
       clearTimeout(timer)
       resolve()
     }
   })
-  return { over, cut }
+  return { over: completion, cut }
 }
 
 /** Node.js and Bun wait for timers before they exit. In other runtimes a timer is a number. */

@@ -76,14 +76,14 @@ export interface LineSource {
 /** The running session of a visitor; `isNew` for its first request. */
 function sessionReader(siteId: string) {
   const sessions = new Map<string, Session>()
-  return (visitor: string, timeMs: number, at: LineSource): { id: string; isNew: boolean } => {
+  return (visitor: string, timeMs: number, lineSource: LineSource): { id: string; isNew: boolean } => {
     const running = sessions.get(visitor)
     if (running !== undefined && Math.abs(timeMs - running.lastMs) <= sessionGapMs) {
       running.lastMs = Math.max(running.lastMs, timeMs)
       return { id: running.id, isNew: false }
     }
     if (sessions.size >= sessionsMax) dropOld(sessions, timeMs)
-    const id = idOf(siteId, at, 'session')
+    const id = idOf(siteId, lineSource, 'session')
     sessions.set(visitor, { id, lastMs: timeMs })
     return { id, isNew: true }
   }
@@ -91,7 +91,7 @@ function sessionReader(siteId: string) {
 
 export interface AgentReader {
   /** `known`: the agent, when it is known already. */
-  (request: LogRequest, at: LineSource, known: DetectedAgent | null): LineEvents
+  (request: LogRequest, lineSource: LineSource, knownAgent: DetectedAgent | null): LineEvents
   visitorOn: Visitors['on']
   /** The address of an agent that its host names may prove and that are not known yet; else null. */
   unproved(request: LogRequest): string | null
@@ -123,28 +123,36 @@ export function agentEvents(options: AccessOptions): AgentReader {
     const isKnown = options.hostNames?.of(address) !== undefined
     return !isKnown && needsHostNames(client, address, options.evidence) ? address : null
   }
-  const referralOf = (request: LogRequest, at: LineSource): LineEvents => {
+  const referralOf = (request: LogRequest, lineSource: LineSource): LineEvents => {
     if (isAsset(request.path)) return assetLine
     const assistant = assistantOf(request)
     if (assistant === null) return personLine
     const { timeMs } = request
-    const session = sessionOf(`${assistant.name} ${visitorName(request, addressOf(request))}`, timeMs, at)
+    const session = sessionOf(
+      `${assistant.name} ${visitorName(request, addressOf(request))}`,
+      timeMs,
+      lineSource,
+    )
     if (!session.isNew) return personLine
-    const own = { id: idOf(siteId, at, 'agent.referred'), siteId, sessionId: session.id }
-    const event = { ...own, occurredAt: isoTime(timeMs), ...referral(assistant, request, options) }
+    const baseFields = { id: idOf(siteId, lineSource, 'agent.referred'), siteId, sessionId: session.id }
+    const event = { ...baseFields, occurredAt: isoTime(timeMs), ...referral(assistant, request, options) }
     return { kind: 'person', events: records.other(event, null) }
   }
-  const eventsOf = (request: LogRequest, at: LineSource, known: DetectedAgent | null): LineEvents => {
-    const client = known ?? visitorOf(request.userAgent ?? '')
+  const eventsOf = (
+    request: LogRequest,
+    lineSource: LineSource,
+    knownAgent: DetectedAgent | null,
+  ): LineEvents => {
+    const client = knownAgent ?? visitorOf(request.userAgent ?? '')
     if (client === 'program') return botLine
-    if (client === 'person') return referralOf(request, at)
+    if (client === 'person') return referralOf(request, lineSource)
     const { timeMs, durationMs } = request
     const address = addressOf(request)
     const judgment = judgeAt(client, address, timeMs)
     const visitor = visitorName(request, address)
-    const session = sessionOf(`${client.vendor} ${client.name} ${visitor}`, timeMs, at)
+    const session = sessionOf(`${client.vendor} ${client.name} ${visitor}`, timeMs, lineSource)
     const metadata = metadataOf(request, address, options)
-    const id = idOf(siteId, at, 'agent.requested')
+    const id = idOf(siteId, lineSource, 'agent.requested')
     const mark = options.robots?.(client.name, request.path, timeMs) ?? null
     const outcome = outcomeOf(request.status)
     const judged = judgedFields(judgment, options.observedBy, options.evidence, () =>
@@ -163,9 +171,11 @@ export function agentEvents(options: AccessOptions): AgentReader {
       metadata,
     }
     const record = records.request(parts)
-    const more = session.isNew ? records.other(detection(parts, siteId, at), judged) : noEvents
-    if (typeof record === 'string') return { kind: 'bad', events: more, problem: record }
-    return { kind: 'agent', events: more.length === 0 ? [record] : [record, ...more] }
+    const detectionEvents = session.isNew
+      ? records.other(detection(parts, siteId, lineSource), judged)
+      : noEvents
+    if (typeof record === 'string') return { kind: 'bad', events: detectionEvents, problem: record }
+    return { kind: 'agent', events: detectionEvents.length === 0 ? [record] : [record, ...detectionEvents] }
   }
   return Object.assign(eventsOf, { visitorOn, unproved })
 }
@@ -176,11 +186,11 @@ function visitorName({ address, peerName }: LogRequest, client: string | null): 
 }
 
 /** The start of a session. */
-function detection(parts: RequestParts, siteId: string, at: LineSource): Fields {
+function detection(parts: RequestParts, siteId: string, lineSource: LineSource): Fields {
   const { sessionId, timeMs, client, judgment, metadata } = parts
   const { page, host, source } = metadata
   return {
-    id: idOf(siteId, at, 'agent.detected'),
+    id: idOf(siteId, lineSource, 'agent.detected'),
     siteId,
     sessionId,
     occurredAt: isoTime(timeMs),
@@ -222,10 +232,10 @@ export function lineReader(parse: FileParser, eventsOf: AgentReader, source: Nam
     if (typeof visitor === 'string') return readAs(visitor, plain!.line.timeMs, plain!.line.bytes)
     const request = isPlain ? plain.request() : parse(text, start, end)
     if (request === null || request === 'note') return readAs(request ?? 'bad', 0, 0)
-    const made = eventsOf(request, { source, offset, line: text.slice(start, end) }, visitor)
-    readAs(made.kind, request.timeMs, request.bytes)
-    read.events = made.events
-    read.problem = made.problem ?? null
+    const lineEvents = eventsOf(request, { source, offset, line: text.slice(start, end) }, visitor)
+    readAs(lineEvents.kind, request.timeMs, request.bytes)
+    read.events = lineEvents.events
+    read.problem = lineEvents.problem ?? null
     return read
   }
 }
@@ -305,14 +315,14 @@ function hostOf(url: string): string {
 
 /** The parameters with these names, or null. Values of others may be personal. */
 function queryOf(path: string, names: string[]): Fields | null {
-  const at = path.indexOf('?')
-  if (at < 0 || names.length === 0) return null
-  const given = new URLSearchParams(path.slice(at + 1))
-  const kept = names.flatMap((name): [string, string][] => {
-    const value = given.get(name)
+  const queryStart = path.indexOf('?')
+  if (queryStart < 0 || names.length === 0) return null
+  const params = new URLSearchParams(path.slice(queryStart + 1))
+  const entries = names.flatMap((name): [string, string][] => {
+    const value = params.get(name)
     return value === null ? [] : [[name, storable(value, queryValueCharsMax)]]
   })
-  return kept.length === 0 ? null : Object.fromEntries(kept)
+  return entries.length === 0 ? null : Object.fromEntries(entries)
 }
 
 function referral(assistant: Assistant, request: LogRequest, options: AccessOptions): Fields {

@@ -46,15 +46,15 @@ const pack: Pick<EvidencePack, 'lists'> = {
     },
   ],
 }
-const nothing: BlockChoice = { purposes: [], agents: [], vendors: [], unverified: false }
-const none = (): AgentTraffic => ({ requests: 0, firstMs: null, lastMs: null })
+const emptyChoice: BlockChoice = { purposes: [], agents: [], vendors: [], unverified: false }
+const noTraffic = (): AgentTraffic => ({ requests: 0, firstMs: null, lastMs: null })
 const facts = { command: 'sightglass export blocklist', since: '2026-10-25', until: '2026-11-23' }
-const listOf = (choice: Partial<BlockChoice>, traffic = none) =>
-  blocklistOf({ ...nothing, ...choice }, pack, '2026-06-01', traffic)
+const listOf = (choice: Partial<BlockChoice>, traffic = noTraffic) =>
+  blocklistOf({ ...emptyChoice, ...choice }, pack, '2026-06-01', traffic)
 
 test('agents are chosen by purpose, name and operator, in any letter case', () => {
   const { everywhere, outside } = listOf({ agents: ['gptbot', 'CCBot'], vendors: ['mistral ai'] })
-  expect(everywhere.map(({ name, why }) => `${name}: ${why}`)).toEqual([
+  expect(everywhere.map(({ name, why: reason }) => `${name}: ${reason}`)).toEqual([
     'CCBot: --agent CCBot',
     'GPTBot: --agent GPTBot',
     'MistralAI-Index: --vendor Mistral AI',
@@ -90,15 +90,15 @@ test('nothing chosen and unknown names are errors that say what to do', () => {
 test('patterns find every sample in which detectAgent finds the agent, and no part of a word', () => {
   const agents = new Map(knownAgents().map((agent) => [`${agent.vendor} ${agent.name}`, agent]))
   const samples = crawlers.flatMap(({ instances = [] }) => instances)
-  let found = 0
+  let matchCount = 0
   for (const sample of samples) {
     const agent = detectAgent(sample)
     if (agent === null) continue
-    const known = agents.get(`${agent.vendor} ${agent.name}`)
-    expect(new RegExp(patternOf([known!]), 'i').test(sample), sample).toBe(true)
-    found++
+    const knownAgent = agents.get(`${agent.vendor} ${agent.name}`)
+    expect(new RegExp(patternOf([knownAgent!]), 'i').test(sample), sample).toBe(true)
+    matchCount++
   }
-  expect(found).toBeGreaterThan(500)
+  expect(matchCount).toBeGreaterThan(500)
   for (const agent of agents.values()) {
     const pattern = patternOf([agent])
     // Each server quotes in its own way; these characters mean the same in all of them.
@@ -109,14 +109,14 @@ test('patterns find every sample in which detectAgent finds the agent, and no pa
 
 test('with the bundled lists, rules by address fit exactly the samples of their agents', async () => {
   const { pack: bundled } = await bundledEvidence()
-  const { outside } = blocklistOf({ ...nothing, unverified: true }, bundled, '2026-06-01', none)
+  const { outside } = blocklistOf({ ...emptyChoice, unverified: true }, bundled, '2026-06-01', noTraffic)
   const rules = outside.map(({ vendor, agents, except }) => ({
     vendor,
     names: agents.map(({ name }) => name),
     find: new RegExp(patternOf(agents), 'i'),
     not: except.length === 0 ? null : new RegExp(patternOf(except), 'i'),
   }))
-  let found = 0
+  let matchCount = 0
   for (const sample of crawlers.flatMap(({ instances = [] }) => instances)) {
     if (/\blike googlebot/i.test(sample)) continue // no pattern without look-around can tell it
     const agent = detectAgent(sample)
@@ -126,17 +126,17 @@ test('with the bundled lists, rules by address fit exactly the samples of their 
       fitting.map(({ vendor }) => vendor),
       sample,
     ).toEqual(right.map(({ vendor }) => vendor))
-    found += right.length
+    matchCount += right.length
   }
-  expect(found).toBeGreaterThan(40)
-  const all = blocklistOf(
-    { ...nothing, purposes: ['training', 'search', 'assistant', 'other'] },
+  expect(matchCount).toBeGreaterThan(40)
+  const fullBlocklist = blocklistOf(
+    { ...emptyChoice, purposes: ['training', 'search', 'assistant', 'other'] },
     bundled,
     '2026-06-01',
-    none,
+    noTraffic,
   )
-  const expressions = [...blocklistWriters.apache(all, facts).matchAll(/m#(.*)#i/g)].map(
-    ([, one]) => one!.length,
+  const expressions = [...blocklistWriters.apache(fullBlocklist, facts).matchAll(/m#(.*)#i/g)].map(
+    ([, expression]) => expression!.length,
   )
   expect(Math.max(...expressions)).toBeLessThan(8_191) // Apache refuses longer ones
 })
@@ -184,7 +184,7 @@ Disallow: /
 test("a stranger's pack cannot leave its comment", () => {
   const source = 'https://x/\nreturn 200;\r\u2028# '
   const lists = [{ ...pack.lists[0]!, source, list: 'x\n}' }]
-  const blocklist = blocklistOf({ ...nothing, unverified: true }, { lists }, '2026-06-01', none)
+  const blocklist = blocklistOf({ ...emptyChoice, unverified: true }, { lists }, '2026-06-01', noTraffic)
   for (const format of ['nginx', 'caddy', 'apache'] as const) {
     const text = blocklistWriters[format](blocklist, facts)
     expect(text).toMatch(/^[\x20-\x7e\t\n]*$/)

@@ -82,15 +82,15 @@ export function blocklistOf(
   const outside = new Map<string, OutsideRule>()
   const old = new Set<AddressList>()
   for (const agent of knownAgents().toSorted(byName)) {
-    const why = chosenBecause(choice, agent)
-    if (why !== null) {
-      everywhere.push({ ...agent, why, ...trafficOf(agent) })
+    const reason = chosenBecause(choice, agent)
+    if (reason !== null) {
+      everywhere.push({ ...agent, why: reason, ...trafficOf(agent) })
       continue
     }
-    const own = choice.unverified ? listsOf(agent, lists) : []
-    const oldOnes = own.filter(({ seen }) => seen < oldBefore)
+    const agentLists = choice.unverified ? listsOf(agent, lists) : []
+    const oldOnes = agentLists.filter(({ seen: seenDay }) => seenDay < oldBefore)
     for (const list of oldOnes) old.add(list)
-    if (own.length === 0 || oldOnes.length > 0) continue
+    if (agentLists.length === 0 || oldOnes.length > 0) continue
     const rule = outside.get(agent.vendor) ?? outsideRule(agent.vendor, lists)
     rule.agents.push({ ...agent, why: '--unverified', ...trafficOf(agent) })
     outside.set(agent.vendor, rule)
@@ -110,13 +110,13 @@ function withExceptions(rule: OutsideRule): OutsideRule {
 }
 
 function outsideRule(vendor: string, lists: AddressList[]): OutsideRule {
-  const own = lists.filter(({ operator }) => isSame(operator, vendor))
+  const vendorLists = lists.filter(({ operator }) => isSame(operator, vendor))
   return {
     vendor,
     agents: [],
     except: [],
-    lists: own,
-    networks: [...new Set(own.flatMap(({ networks }) => networks))].sort(),
+    lists: vendorLists,
+    networks: [...new Set(vendorLists.flatMap(({ networks }) => networks))].sort(),
   }
 }
 
@@ -138,8 +138,8 @@ const isSame = (left: string, right: string): boolean => left.toLowerCase() === 
 function listsOf({ vendor, name }: KnownAgent, lists: AddressList[]): AddressList[] {
   const kindOf = ({ products }: AddressList) =>
     Object.entries(products).find(([product]) => isSame(product, name))?.[1] ?? products['*']
-  const own = lists.filter((list) => isSame(list.operator, vendor) && kindOf(list) !== undefined)
-  return own.some((list) => kindOf(list) === 'user') ? [] : own
+  const agentLists = lists.filter((list) => isSame(list.operator, vendor) && kindOf(list) !== undefined)
+  return agentLists.some((list) => kindOf(list) === 'user') ? [] : agentLists
 }
 
 function requireKnown({ purposes, agents, vendors, unverified }: BlockChoice): void {
@@ -148,13 +148,13 @@ function requireKnown({ purposes, agents, vendors, unverified }: BlockChoice): v
       'choose what to block: --purpose, --agent, --vendor or --unverified',
       'sightglass export blocklist --format nginx --purpose training',
     )
-  const known = knownAgents()
-  const check = (option: string, given: string[], names: string[]): void => {
-    for (const one of given) {
-      if (names.some((name) => isSame(name, one))) continue
-      const near = nearest(one, names)
+  const agentList = knownAgents()
+  const check = (option: string, values: string[], names: string[]): void => {
+    for (const value of values) {
+      if (names.some((name) => isSame(name, value))) continue
+      const near = nearest(value, names)
       throw new UsageError(
-        `${option} "${one}" is not known`,
+        `${option} "${value}" is not known`,
         near === null ? 'sightglass export blocklist --help' : `did you mean ${near}?`,
       )
     }
@@ -162,11 +162,11 @@ function requireKnown({ purposes, agents, vendors, unverified }: BlockChoice): v
   check(
     '--agent',
     agents,
-    known.map(({ name }) => name),
+    agentList.map(({ name }) => name),
   )
   check(
     '--vendor',
     vendors,
-    known.map(({ vendor }) => vendor),
+    agentList.map(({ vendor }) => vendor),
   )
 }

@@ -50,9 +50,14 @@ export function makeClaims(clock: Clock) {
     const { reader } = claimant
     if (reader === null || source === null) return
     const name = claimOf(claimant, source)
-    const known = claims.get(name)
+    const currentClaim = claims.get(name)
     const nowMs = elapsedMs(clock)
-    if (known !== undefined && known.reader !== reader && known.untilMs > nowMs && isAlive(known.reader)) {
+    if (
+      currentClaim !== undefined &&
+      currentClaim.reader !== reader &&
+      currentClaim.untilMs > nowMs &&
+      isAlive(currentClaim.reader)
+    ) {
       shown.delete(nameOf(claimant, path))
       throw new AppError('conflict', `Another process reads ${cutChars(path, textCharsMax)}.`, {
         hint: `stop the other one; if it was killed, this log is free after ${claimMs / 1_000} s`,
@@ -82,8 +87,8 @@ export function makeClaims(clock: Clock) {
     watched(orgId: string): WatchedLog[] {
       const nowMs = elapsedMs(clock)
       for (const [name, { atMs }] of shown) if (nowMs - atMs > shownMs) shown.delete(name)
-      const own = [...shown.values()].filter((one) => one.orgId === orgId)
-      return own.map(({ log, atMs }) => ({ ...log, isRunning: nowMs - atMs < claimMs }))
+      const orgLogs = [...shown.values()].filter((entry) => entry.orgId === orgId)
+      return orgLogs.map(({ log, atMs }) => ({ ...log, isRunning: nowMs - atMs < claimMs }))
     },
   }
 }

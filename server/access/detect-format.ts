@@ -32,17 +32,17 @@ export function detectFormat(head: string, { quotes = true } = {}): Detection {
   const lines = firstLines(head)
   if (lines.length === 0) return { seen: 'it has no lines' }
   const guesses = logFormats.map((format) => fitOf(format, lines)).filter(({ fits }) => fits > 0)
-  const share = ({ fits, lines: of }: Guess): number => fits / of
+  const share = ({ fits, lines: lineCount }: Guess): number => fits / lineCount
   const good = guesses.filter(
     (guess) => share(guess) >= shareMin && hasTrueForwarded(guess) && hasTrueHost(guess),
   )
   // A format with user agents wins over one that fits more lines, because only it can show agents.
-  const named = good.filter(({ userAgents }) => userAgents > 0)
-  const candidates = named.length > 0 ? named : good
+  const agentGuesses = good.filter(({ userAgents }) => userAgents > 0)
+  const candidates = agentGuesses.length > 0 ? agentGuesses : good
   // What a few clients sent does not decide: among formats that fit nearly alike, the one that reads more is right.
-  const least = Math.max(0, ...candidates.map(share)) - shareTolerance
+  const minShare = Math.max(0, ...candidates.map(share)) - shareTolerance
   const best = candidates
-    .filter((guess) => share(guess) >= least)
+    .filter((guess) => share(guess) >= minShare)
     .reduce<Guess | null>(
       (current, guess) => (current === null || guess.fields > current.fields ? guess : current),
       null,
@@ -51,14 +51,14 @@ export function detectFormat(head: string, { quotes = true } = {}): Detection {
   const binary = binaryKind(head)
   if (binary !== null) return { seen: binary }
   if (lines.every((line) => line.startsWith('#'))) return { seen: 'it has only comments' }
-  const most = Math.max(0, ...guesses.map(({ fits }) => fits))
+  const maxFits = Math.max(0, ...guesses.map(({ fits }) => fits))
   const first = lines.find((line) => !line.startsWith('#')) ?? ''
   const shown = Buffer.from(first.slice(0, 80), 'latin1').toString()
-  const count = most === 0 ? 'no known format fits' : `no known format fits more than ${most} of`
+  const count = maxFits === 0 ? 'no known format fits' : `no known format fits more than ${maxFits} of`
   const isOne = lines.length === 1
-  const those = isOne ? 'its only line' : `its first ${lines.length} lines`
-  if (!quotes) return { seen: `${count} ${those}` }
-  return { seen: `${count} ${those}, which ${isOne ? 'begins' : 'begin'} with ${JSON.stringify(shown)}` }
+  const linesText = isOne ? 'its only line' : `its first ${lines.length} lines`
+  if (!quotes) return { seen: `${count} ${linesText}` }
+  return { seen: `${count} ${linesText}, which ${isOne ? 'begins' : 'begin'} with ${JSON.stringify(shown)}` }
 }
 
 /** Rejects a format whose X-Forwarded-For is another value in quotes, such as the Host header, in most lines. */
@@ -137,8 +137,8 @@ const controlShareMax = 0.1
 
 /** The kind of a binary file, or null. Servers escape control characters, so a file with many of them is not a log. */
 function binaryKind(head: string): string | null {
-  const known = signatures.find(([start]) => head.startsWith(start))
-  if (known !== undefined) return known[1]
+  const signature = signatures.find(([start]) => head.startsWith(start))
+  if (signature !== undefined) return signature[1]
   const sample = head.slice(0, 65_536)
   const controls = sample.match(/[\u0000-\u0008\u000e-\u001a\u001c-\u001f]/g)?.length ?? 0
   return controls > sample.length * controlShareMax ? 'it is binary data' : null
@@ -190,9 +190,9 @@ export function createStreamFormat(): StreamFormat {
     const detection = detectFormat(head)
     if (!('guess' in detection)) return
     const { guess } = detection
-    const known = votes.get(guess.format.name) ?? { fits: 0, userAgents: 0 }
-    const fits = known.fits + guess.fits
-    votes.set(guess.format.name, { fits, userAgents: known.userAgents + guess.userAgents })
+    const previousVote = votes.get(guess.format.name) ?? { fits: 0, userAgents: 0 }
+    const fits = previousVote.fits + guess.fits
+    votes.set(guess.format.name, { fits, userAgents: previousVote.userAgents + guess.userAgents })
     lines += guess.lines
     if (fits > (votes.get(name ?? '')?.fits ?? 0)) name = guess.format.name
   }
@@ -206,8 +206,8 @@ export function createStreamFormat(): StreamFormat {
     if (name !== null && checkFormat(head, name) !== null) return { name }
     const detection = detectFormat(head)
     if ('seen' in detection) return name === null ? detection : { name }
-    const other = detection.guess.format
-    return { name: name === null || isOfOtherServer(other, name) ? other.name : name }
+    const lineFormat = detection.guess.format
+    return { name: name === null || isOfOtherServer(lineFormat, name) ? lineFormat.name : name }
   }
 
   return {
@@ -218,20 +218,20 @@ export function createStreamFormat(): StreamFormat {
       return hasUserAgent({ format, ...votes.get(name)! }) ? null : withoutUserAgent({ format })
     },
     read,
-    divide(all) {
-      const main = read(all.slice(0, detectionLinesMax).join('\n'))
+    divide(allLines) {
+      const main = read(allLines.slice(0, detectionLinesMax).join('\n'))
       const mainName = 'name' in main ? main.name : formatUnknown
       const parse = formatNamed(mainName).open()
       const byFormat = new Map<string, string[]>()
-      let tried = 0
-      for (const line of all) {
+      let attempts = 0
+      for (const line of allLines) {
         const fits = parse.plain?.read(line, 0, line.length) === true || parse(line, 0, line.length) !== null
         // What anybody may send costs no more than some lines.
-        const format = fits || ++tried > detectionLinesMax ? main : formatOf(line)
+        const format = fits || ++attempts > detectionLinesMax ? main : formatOf(line)
         const formatName = 'name' in format ? format.name : mainName
-        const same = byFormat.get(formatName)
-        if (same === undefined) byFormat.set(formatName, [line])
-        else same.push(line)
+        const formatLines = byFormat.get(formatName)
+        if (formatLines === undefined) byFormat.set(formatName, [line])
+        else formatLines.push(line)
       }
       return byFormat
     },

@@ -73,11 +73,11 @@ const parts: fc.Arbitrary<RequestParts> = fc.record({
 const siteIds = ['shop', 'ä "x" \\ 😀', '', 'x'.repeat(201), 'a\0b', '\ud800']
 
 test('a request has the same record, or the same reason for none', () => {
-  const all = siteIds.map((siteId) => ({ siteId, records: accessRecords(siteId) }))
+  const siteRecords = siteIds.map((siteId) => ({ siteId, records: accessRecords(siteId) }))
   const joined = { records: 0, reasons: 0 }
   fc.assert(
-    fc.property(fc.constantFrom(...all), parts, ({ siteId, records }, one) => {
-      const { id, sessionId, timeMs, outcome, durationMs } = one
+    fc.property(fc.constantFrom(...siteRecords), parts, ({ siteId, records }, request) => {
+      const { id, sessionId, timeMs, outcome, durationMs } = request
       const event = {
         id,
         siteId,
@@ -86,11 +86,11 @@ test('a request has the same record, or the same reason for none', () => {
         type: 'agent.requested',
         outcome,
         ...(durationMs === null ? {} : { durationMs }),
-        agent: { ...judgedAgent(one.client, one.judgment), ...one.mark },
-        metadata: one.metadata,
+        agent: { ...judgedAgent(request.client, request.judgment), ...request.mark },
+        metadata: request.metadata,
       }
       const checked = acceptMade([event])
-      const record = records.request(one)
+      const record = records.request(request)
       joined[typeof record === 'string' ? 'reasons' : 'records']++
       const [expected] = checked.records
       expect(record).toEqual(expected ? { ...expected, ...judged } : checked.rejected[0]!.message)

@@ -65,12 +65,12 @@ export function accessRecords(siteId: string): AccessRecords {
         ? verdict
         : `${verdict} ${evidence.method} ${evidence.list} ${evidence.listDate} ${evidence.networks} ${evidence.reason}`
     let texts = agents.get(client)
-    const known = texts?.get(key)
-    if (known !== undefined) return known
+    const cachedText = texts?.get(key)
+    if (cachedText !== undefined) return cachedText
     if (texts === undefined || texts.size >= verdictsMax) agents.set(client, (texts = new Map()))
-    const made = { json: JSON.stringify(judgedAgent(client, judgment)), trust: trustOf(verdict) }
-    texts.set(key, made)
-    return made
+    const agentText = { json: JSON.stringify(judgedAgent(client, judgment)), trust: trustOf(verdict) }
+    texts.set(key, agentText)
+    return agentText
   }
 
   function request(parts: RequestParts): EventRecord | string {

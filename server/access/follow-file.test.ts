@@ -84,7 +84,7 @@ test('a file that replaces a log is neither stored nor quoted, and a log that re
   const secret = 'ab'.repeat(32)
   writeFileSync(temp.join('secret.key'), `${secret}\n`)
   writeFileSync(temp.join('of-another.log'), line(0).replace('/n/0', `/${secret}`))
-  const others: { [name: string]: () => void } = {
+  const replacements: { [name: string]: () => void } = {
     'a key': () => writeFileSync(path, `${secret}\n`),
     'text of people': () => writeFileSync(path, `the password is\n${secret}\n`.repeat(10)),
     binary: () => writeFileSync(path, `\0\0\0\u0001\n${secret}`),
@@ -93,7 +93,7 @@ test('a file that replaces a log is neither stored nor quoted, and a log that re
     'a pipe': () => void Bun.spawnSync(['mkfifo', path]),
     'a folder': () => mkdirSync(path),
   }
-  for (const [name, place] of Object.entries(others)) {
+  for (const [name, place] of Object.entries(replacements)) {
     const store = memoryLogStore()
     writeFileSync(path, lines(0, 3))
     const followed = follow(path, receiverOf(store))

@@ -84,11 +84,11 @@ async function locate(
 ): Promise<Known | null> {
   let isShort = false
   for (let count = 1; count <= sameStartMax; count++) {
-    const at = await positionOf(reader, count === 1 ? identity : `${identity}:${count}`, path)
-    if (at.position === 0) return isShort && !isCurrent ? null : at
-    const found = await checkTail(file, at.position, at.tail)
-    if (found === 'same') return at
-    if (found === 'short') isShort = true
+    const knownPosition = await positionOf(reader, count === 1 ? identity : `${identity}:${count}`, path)
+    if (knownPosition.position === 0) return isShort && !isCurrent ? null : knownPosition
+    const tailState = await checkTail(file, knownPosition.position, knownPosition.tail)
+    if (tailState === 'same') return knownPosition
+    if (tailState === 'short') isShort = true
   }
   throw new FileError(`has the first line of ${sameStartMax} others`)
 }
@@ -102,27 +102,27 @@ export function statusOf({ behindBytes, problems }: Reader): Pick<LogStatus, 'be
 }
 
 export async function positionOf(reader: Reader, source: string, path: string): Promise<Known> {
-  const known = reader.known.get(source)
-  if (known !== undefined) return known
-  const found = { source, ...(await reader.sink.position({ ...statusOf(reader), path, source })) }
-  reader.known.set(source, found)
-  return found
+  const cachedPosition = reader.known.get(source)
+  if (cachedPosition !== undefined) return cachedPosition
+  const position = { source, ...(await reader.sink.position({ ...statusOf(reader), path, source })) }
+  reader.known.set(source, position)
+  return position
 }
 
 /** Of the file before when it fits; a new log begins with few lines. */
 function formatOf(reader: Reader, path: string, identity: string, head: string): FileFormat {
-  const known = reader.formats.get(identity)
-  if (known !== undefined) return known
+  const cachedFormat = reader.formats.get(identity)
+  if (cachedFormat !== undefined) return cachedFormat
   const lines = head.slice(0, head.lastIndexOf('\n') + 1)
   const isGiven = reader.format !== 'auto'
-  const wanted = isGiven ? reader.format : reader.lastFormat
-  let guess = wanted === null ? null : checkFormat(lines, wanted)
+  const expectedFormat = isGiven ? reader.format : reader.lastFormat
+  let guess = expectedFormat === null ? null : checkFormat(lines, expectedFormat)
   if (guess === null) {
     if (isGiven) throw new FileError(`does not have the format ${reader.format}`)
     // The message is shown to viewers, and the file may be none that they may read.
-    const found = detectFormat(lines, { quotes: false })
-    if ('seen' in found) throw new FileError(`is not an access log: ${found.seen}`)
-    guess = found.guess
+    const detection = detectFormat(lines, { quotes: false })
+    if ('seen' in detection) throw new FileError(`is not an access log: ${detection.seen}`)
+    guess = detection.guess
   }
   if (!hasUserAgent(guess)) throw new FileError(withoutUserAgent(guess))
   const format = { name: isGiven ? reader.format : guess.format.name, heading: '' }
@@ -134,8 +134,8 @@ function formatOf(reader: Reader, path: string, identity: string, head: string):
 
 /** The last `#Fields` line of a text that ends with a line feed. */
 function headingIn(text: string): string | null {
-  const at = text.startsWith(fieldsMark) ? 0 : text.lastIndexOf(`\n${fieldsMark}`) + 1
-  const last = Math.max(at, text.lastIndexOf(`\n${fieldsMark}`) + 1)
+  const headingStart = text.startsWith(fieldsMark) ? 0 : text.lastIndexOf(`\n${fieldsMark}`) + 1
+  const last = Math.max(headingStart, text.lastIndexOf(`\n${fieldsMark}`) + 1)
   if (!text.startsWith(fieldsMark, last)) return null
   return text.slice(last, text.indexOf('\n', last)).slice(0, headingCharsMax).trimEnd()
 }
@@ -165,22 +165,22 @@ async function warm(reader: Reader, { member, file, log, format, head }: Reading
     if (reader.signal.aborted) return
     format.heading = headingAfter(block.text, format.heading)
     if (!isFirst && block.cutTail === null)
-      await reader.sink.warm({ ...named(log, member, format), ...block })
+      await reader.sink.warm({ ...describeLog(log, member, format), ...block })
     isFirst = false
   }
   log.isWarm = true
 }
 
 async function* ending(chunks: AsyncGenerator<Uint8Array>, bytes: number): AsyncGenerator<Uint8Array> {
-  let left = bytes
+  let remainingBytes = bytes
   for await (const chunk of chunks) {
-    yield chunk.subarray(0, left)
-    left -= chunk.length
-    if (left <= 0) return
+    yield chunk.subarray(0, remainingBytes)
+    remainingBytes -= chunk.length
+    if (remainingBytes <= 0) return
   }
 }
 
-function named({ source, epoch }: Known, { path }: LogMember, { name, heading }: FileFormat) {
+function describeLog({ source, epoch }: Known, { path }: LogMember, { name, heading }: FileFormat) {
   return { source, epoch, path, format: name, heading }
 }
 
@@ -221,7 +221,7 @@ async function storeBlock(
   { log, member, file, format }: Reading,
   block: LineBlock,
 ): Promise<boolean> {
-  const answer = await reader.sink.store({ ...named(log, member, format), ...block })
+  const answer = await reader.sink.store({ ...describeLog(log, member, format), ...block })
   log.position = answer.position
   log.tail = answer.tail
   if (answer.state === 'behind') return false

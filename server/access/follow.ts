@@ -139,11 +139,11 @@ function problemReporter({ problems }: Following, { problem }: FollowOptions): (
 
 /** Renews the claim on the log and says how far behind the reader is. */
 async function sendStatus(following: Following): Promise<void> {
-  const { sink, path, known } = following
-  const source = [...known.keys()].at(-1) ?? null
+  const { sink, path, known: knownPositions } = following
+  const source = [...knownPositions.keys()].at(-1) ?? null
   const { epoch } = await sink.position({ ...statusOf(following), path, source })
   // Another appliance, or the same one after a restart, has other sessions in memory.
-  for (const [name, one] of known) if (one.epoch !== epoch) known.delete(name)
+  for (const [name, position] of knownPositions) if (position.epoch !== epoch) knownPositions.delete(name)
 }
 
 /** Changes of the folder wake the reader early. They are a hint: it looks after the interval anyway. */
@@ -257,12 +257,13 @@ async function membersOf(following: Following): Promise<LogMember[]> {
 
 /** Looks at all files. Returns whether to look again at once. */
 async function readAll(following: Following): Promise<boolean> {
-  const { held, read, problems } = following
+  const { held: heldFile, read, problems } = following
   const members = await membersOf(following)
   const ids = new Set(members.map(({ id }) => id))
   for (const id of read.keys()) if (!ids.has(id)) read.delete(id)
   for (const id of problems.keys()) if (id.includes(':') && !ids.has(id)) problems.delete(id)
-  if (held !== null && !ids.has(held.member.id) && (await readDeleted(following, held))) return true
+  if (heldFile !== null && !ids.has(heldFile.member.id) && (await readDeleted(following, heldFile)))
+    return true
   let isMore = false
   for (const member of members) {
     if (following.signal.aborted) return false
@@ -332,8 +333,8 @@ async function readDeleted(following: Following, { member, file }: Held): Promis
 }
 
 async function readMember(following: Following, member: LogMember): Promise<boolean> {
-  const { held, watched } = following
-  if (held?.member.id === member.id) return readFile(following, member, held.file)
+  const { held: heldFile, watched } = following
+  if (heldFile?.member.id === member.id) return readFile(following, member, heldFile.file)
   const file = await openMember(member.path, watched)
   // The name may belong to another file by now.
   const isHeld = member.isCurrent && file.id === member.id && !file.isCompressed
@@ -345,7 +346,7 @@ async function readMember(following: Following, member: LogMember): Promise<bool
     }
   }
   // The file before was renamed or deleted, and was read as one of the others.
-  await held?.file.close()
+  await heldFile?.file.close()
   following.held = { member, file }
   return readFile(following, member, file)
 }

@@ -13,7 +13,7 @@ import {
   ncsa,
   plus,
   quoted,
-  when,
+  timestamp,
   writers,
   type Sent,
 } from '../../tests/support/forged-lines.ts'
@@ -59,11 +59,11 @@ const words = fc.constantFrom(
   `${published} -`,
   `- ${published}`,
   `${published} - -`,
-  `x ${published} - - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`,
+  `x ${published} - - [${timestamp}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`,
   `, ${published}`,
 )
 const hostile = fc.array(words, { maxLength: 3 }).map((parts) => parts.join(''))
-const sent = fc.record({
+const sentRequest = fc.record({
   peer: fc.constantFrom(...addresses),
   host: hostile,
   user: hostile,
@@ -111,30 +111,30 @@ function verdictsFor(format: string, { peer, user, host }: Sent): string[] {
 }
 
 test('every format with user agents is in the table', () => {
-  const named = logFormats.filter(({ hasUserAgent }) => hasUserAgent).map(({ name }) => name)
-  expect(named.filter((name) => name !== 'squid').toSorted()).toEqual(Object.keys(writers).toSorted())
+  const formatNames = logFormats.filter(({ hasUserAgent }) => hasUserAgent).map(({ name }) => name)
+  expect(formatNames.filter((name) => name !== 'squid').toSorted()).toEqual(Object.keys(writers).toSorted())
 })
 
 describe.each(Object.keys(writers))('%s', (format) => {
   test('the verdict is that of the connection', () => {
     let read = 0
-    let tried = 0
+    let triedCount = 0
     fc.assert(
-      fc.property(sent, (request) => {
+      fc.property(sentRequest, (request) => {
         const lines = linesOf(format, [request])
         const verdict = verdictOn(format, lines)
-        tried++
+        triedCount++
         if (verdict === 'bad') return // counted, and shown on Sources
         read++
         expect(verdictsFor(format, request)).toContain(verdict)
         // Nor does a client choose the format that gives it another address.
-        const other = guessed(lines)
-        if (other !== null)
-          expect(['bad', ...verdictsFor(format, request)]).toContain(verdictOn(other, lines))
+        const otherGuess = guessed(lines)
+        if (otherGuess !== null)
+          expect(['bad', ...verdictsFor(format, request)]).toContain(verdictOn(otherGuess, lines))
       }),
       { numRuns: runs(1_000) },
     )
-    expect(read).toBeGreaterThan(tried * 0.8)
+    expect(read).toBeGreaterThan(triedCount * 0.8)
   })
 
   const { hasForwarded } = formatNamed(format)
@@ -144,7 +144,7 @@ describe.each(Object.keys(writers))('%s', (format) => {
     () => {
       fc.assert(
         fc.property(
-          sent,
+          sentRequest,
           fc.constantFrom(...addresses.slice(0, 3)),
           fc.boolean(),
           (request, client, hasPort) => {
@@ -191,10 +191,10 @@ describe.each(Object.keys(writers))(
 
     test.each(names)('in %s', (wrapper) => {
       let read = 0
-      let tried = 0
+      let triedCount = 0
       fc.assert(
-        fc.property(sent, fc.constantFrom('', 'ä😀', '\\x22', '\t'), (request, more) => {
-          const referrer = `${request.referrer}${more}`
+        fc.property(sentRequest, fc.constantFrom('', 'ä😀', '\\x22', '\t'), (request, suffix) => {
+          const referrer = `${request.referrer}${suffix}`
           const lines = linesOf(format, [{ ...request, referrer }])
           const parse = formatNamed(format).open()
           const parsed = lines.map((line, index) => {
@@ -202,7 +202,7 @@ describe.each(Object.keys(writers))(
             return parse(text, 0, text.length)
           })
           const result = parsed.at(-1)!
-          tried++
+          triedCount++
           if (result === null) return
           read++
           if (result === 'note') throw new Error('a request became a comment')
@@ -226,7 +226,7 @@ describe.each(Object.keys(writers))(
         }),
         { numRuns: runs(300) },
       )
-      expect(read).toBeGreaterThan(tried * 0.8)
+      expect(read).toBeGreaterThan(triedCount * 0.8)
     })
   },
 )
@@ -254,7 +254,7 @@ test('a Host header with spaces, which old servers accept, is never taken for th
 
 test('the host of a log with the host first is not the address, also when it looks like one', () => {
   const line = (host: string, peer: string): string =>
-    `${host} ${peer} - - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
+    `${host} ${peer} - - [${timestamp}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
   const lines = [line('shop.example', '198.51.100.7'), line(published, '198.51.100.7')]
   expect(guessed(lines)).toBe('host-combined')
   expect(guessed([lines[1]!])).toBe('host-combined')
@@ -264,7 +264,7 @@ test('the host of a log with the host first is not the address, also when it loo
 })
 
 test('words in front of a line are skipped, never stored', () => {
-  const line = `20.171.206.9 - - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
+  const line = `20.171.206.9 - - [${timestamp}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
   for (const prefix of [
     'Nov  5 10:00:00 web1 nginx: ',
     'Nov 15 10:00:00 web1 nginx[12]: ',
@@ -299,10 +299,10 @@ test('words in front of a line are skipped, never stored', () => {
 })
 
 test('a line inside of a JSON object is read, and no object around a piece of a line', () => {
-  const line = `20.171.206.9 - - [${when}] "GET /ä HTTP/1.1" 200 5 "-" "${gptBot}"`
+  const line = `20.171.206.9 - - [${timestamp}] "GET /ä HTTP/1.1" 200 5 "-" "${gptBot}"`
   const docker = (log: string): string => JSON.stringify({ log, stream: 'stdout', time: iso })
-  const journal = (MESSAGE: unknown, more = {}): string =>
-    JSON.stringify({ __REALTIME_TIMESTAMP: '1793872800000000', _PID: '12', MESSAGE, ...more })
+  const journal = (MESSAGE: unknown, fields = {}): string =>
+    JSON.stringify({ __REALTIME_TIMESTAMP: '1793872800000000', _PID: '12', MESSAGE, ...fields })
   const wholes = [
     docker(`${line}\n`),
     docker(`web1 nginx: ${line}\n`.slice('web1 nginx: '.length)),
@@ -320,7 +320,7 @@ test('a line inside of a JSON object is read, and no object around a piece of a 
   const caddy = writers['caddy']!.line({ ...plainRequest, peer: '20.171.206.9' })
   expect(guessed([docker(`${caddy}\n`)])).toBe('caddy')
   expect(verdictOn('caddy', [docker(`${caddy}\n`)])).toBe('verified')
-  const first = `198.51.100.7 - - [${when}] "GET /aaaa`
+  const first = `198.51.100.7 - - [${timestamp}] "GET /aaaa`
   const cri = (mark: string, text: string, stream = 'stdout'): string => `${iso} ${stream} ${mark} ${text}`
   for (const pieces of [
     [docker(first), docker(`${line}\n`)],
@@ -352,11 +352,11 @@ test('a time that is not of a common log is read in its place', () => {
 })
 
 test('an agent without an address is counted, and cannot be verified', () => {
-  const rest = `- - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
+  const lineTail = `- - [${timestamp}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
   for (const peer of ['-', 'crawl.googlebot.com', 'unix:'])
-    expect(verdictOn('combined', [`${peer} ${rest}`])).toBe('unverifiable')
-  expect(verdictOn('combined', [`203.0.113.9, 20.171.206.4 ${rest}`])).toBe('verified') // of the last proxy
-  expect(verdictOn('combined', [`20.171.206.4, 198.51.100.7 ${rest}`])).toBe('contradicted')
+    expect(verdictOn('combined', [`${peer} ${lineTail}`])).toBe('unverifiable')
+  expect(verdictOn('combined', [`203.0.113.9, 20.171.206.4 ${lineTail}`])).toBe('verified') // of the last proxy
+  expect(verdictOn('combined', [`20.171.206.4, 198.51.100.7 ${lineTail}`])).toBe('contradicted')
   const fields = '#Fields: date time c-ip cs-method cs-uri-stem cs(User-Agent) sc-status'
   expect(verdictOn('w3c', [fields, `2026-11-05 10:00:00 - GET /a ${plus(gptBot)} 200`])).toBe('unverifiable')
   expect(verdictOn('w3c', [fields, `2026-11-05 10:00:00 - GET /a ${plus(gptBot)} 200 more`])).toBe('bad')
@@ -379,11 +379,11 @@ test('values between quotes in a W3C log are read', () => {
 })
 
 test('a proxy that reports no client says nothing about it', () => {
-  const rest = `- - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
+  const lineTail = `- - [${timestamp}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
   for (const forwarded of ['-', 'unknown', '20.171.206.9, unknown', '_hidden'])
-    expect(verdictOn('combined-forwarded', [`203.0.113.1 ${rest} "${forwarded}"`], ['203.0.113.0/24'])).toBe(
-      'unverifiable',
-    )
+    expect(
+      verdictOn('combined-forwarded', [`203.0.113.1 ${lineTail} "${forwarded}"`], ['203.0.113.0/24']),
+    ).toBe('unverifiable')
 })
 
 test('Traefik writes X-Forwarded-For of anybody into ClientHost', () => {
@@ -413,15 +413,20 @@ test('of several headers X-Forwarded-For, the proxy added the last', () => {
 })
 
 test('another value in quotes at the end is not X-Forwarded-For, also when it is an address', () => {
-  const rest = `- - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
-  const lines = Array.from({ length: 20 }, () => `10.0.0.5 ${rest} "shop.example"`)
-  expect(guessed([...lines, `10.0.0.5 ${rest} "${published}"`])).toBe('combined')
+  const lineTail = `- - [${timestamp}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
+  const lines = Array.from({ length: 20 }, () => `10.0.0.5 ${lineTail} "shop.example"`)
+  expect(guessed([...lines, `10.0.0.5 ${lineTail} "${published}"`])).toBe('combined')
 })
 
 test('a few strange lines do not change the format of a file or of a stream', () => {
-  const rest = `- - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
-  const good = `10.0.0.5 ${rest} "20.171.206.9"`
-  const strange = [`10.0.0.5 ${rest} "a-b.example"`, `10.0.0.5 ${rest}`, 'x', `${published} ${rest}`]
+  const lineTail = `- - [${timestamp}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
+  const good = `10.0.0.5 ${lineTail} "20.171.206.9"`
+  const strange = [
+    `10.0.0.5 ${lineTail} "a-b.example"`,
+    `10.0.0.5 ${lineTail}`,
+    'x',
+    `${published} ${lineTail}`,
+  ]
   for (const line of strange) {
     expect(guessed([line, ...Array<string>(20).fill(good)])).toBe('combined-forwarded')
     const stream = createStreamFormat()
@@ -434,13 +439,13 @@ test('a few strange lines do not change the format of a file or of a stream', ()
 })
 
 test('--trusted-proxy without X-Forwarded-For in the log is said', () => {
-  const rest = `- - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
+  const lineTail = `- - [${timestamp}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
   const warningFor = (line: string): string | null => {
     const detection = detectFormat(`${line}\n`)
     return 'guess' in detection ? withoutForwarded(detection.guess) : 'not recognized'
   }
-  expect(warningFor(`10.0.0.5 ${rest}`)).toBe(
+  expect(warningFor(`10.0.0.5 ${lineTail}`)).toBe(
     '--trusted-proxy has no effect: combined has no X-Forwarded-For',
   )
-  expect(warningFor(`10.0.0.5 ${rest} "-"`)).toBeNull()
+  expect(warningFor(`10.0.0.5 ${lineTail} "-"`)).toBeNull()
 })

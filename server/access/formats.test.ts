@@ -13,16 +13,16 @@ function parse(format: string, ...lines: string[]): ParsedLine {
 
 /** What detection makes of these lines, and the last of its samples. */
 function detected(...lines: string[]): [name: string, request: Partial<LogRequest> | undefined] {
-  const found = detectFormat(bytesOf(`${lines.join('\n')}\n`))
-  if ('seen' in found) return [found.seen, undefined]
-  const request = found.guess.samples.at(-1)!
+  const detection = detectFormat(bytesOf(`${lines.join('\n')}\n`))
+  if ('seen' in detection) return [detection.seen, undefined]
+  const request = detection.guess.samples.at(-1)!
   return [
-    found.guess.format.name,
+    detection.guess.format.name,
     Object.fromEntries(Object.entries(request).filter(([, value]) => value !== null)),
   ]
 }
 
-const at = (text: string): number => Date.parse(text)
+const parseMs = (text: string): number => Date.parse(text)
 const agent = 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)'
 
 /** Samples of the documentation of each server or service. */
@@ -33,7 +33,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       '127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326 "http://www.example.com/start.html" "Mozilla/4.08 [en] (Win98; I ;Nav)"',
     ],
     {
-      timeMs: at('2000-10-10T20:55:36Z'),
+      timeMs: parseMs('2000-10-10T20:55:36Z'),
       address: '127.0.0.1',
       method: 'GET',
       path: '/apache_pb.gif',
@@ -50,7 +50,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       `10.0.0.9 - - [23/Nov/2026:07:32:28 +0000] "GET / HTTP/1.1" 200 5 "-" "${agent}" "203.0.113.7, 10.0.0.1"`,
     ],
     {
-      timeMs: at('2026-11-23T07:32:28Z'),
+      timeMs: parseMs('2026-11-23T07:32:28Z'),
       address: '10.0.0.9',
       forwarded: '203.0.113.7, 10.0.0.1',
       method: 'GET',
@@ -67,7 +67,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       `shop.example:443 2001:db8::1 - - [23/Nov/2026:07:32:28 +0200] "GET /?a=1 HTTP/2.0" 304 - "-" "${agent}"`,
     ],
     {
-      timeMs: at('2026-11-23T05:32:28Z'),
+      timeMs: parseMs('2026-11-23T05:32:28Z'),
       address: '2001:db8::1',
       host: 'shop.example',
       method: 'GET',
@@ -83,7 +83,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       `shop.example:443 10.0.0.9 - - [23/Nov/2026:07:32:28 +0000] "GET / HTTP/1.1" 200 5 "-" "${agent}" "203.0.113.7"`,
     ],
     {
-      timeMs: at('2026-11-23T07:32:28Z'),
+      timeMs: parseMs('2026-11-23T07:32:28Z'),
       address: '10.0.0.9',
       forwarded: '203.0.113.7',
       method: 'GET',
@@ -99,7 +99,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
     'lighttpd', // its default, with the host that a client asked for
     [`203.0.113.7 shop.example - [23/Nov/2026:07:32:28 +0000] "GET / HTTP/1.1" 200 5 "-" "${agent}"`],
     {
-      timeMs: at('2026-11-23T07:32:28Z'),
+      timeMs: parseMs('2026-11-23T07:32:28Z'),
       address: '203.0.113.7',
       host: 'shop.example',
       method: 'GET',
@@ -114,7 +114,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
     'host-combined', // nginx with $host first
     [`shop.example 203.0.113.7 - - [23/Nov/2026:07:32:28 +0000] "GET / HTTP/1.1" 200 5 "-" "${agent}"`],
     {
-      timeMs: at('2026-11-23T07:32:28Z'),
+      timeMs: parseMs('2026-11-23T07:32:28Z'),
       address: '203.0.113.7',
       host: 'shop.example',
       method: 'GET',
@@ -131,7 +131,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       `shop.example 10.0.0.9 - - [23/Nov/2026:07:32:28 +0000] "GET / HTTP/1.1" 200 5 "-" "${agent}" "203.0.113.7"`,
     ],
     {
-      timeMs: at('2026-11-23T07:32:28Z'),
+      timeMs: parseMs('2026-11-23T07:32:28Z'),
       address: '10.0.0.9',
       forwarded: '203.0.113.7',
       method: 'GET',
@@ -147,7 +147,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
     'host-common', // Apache's example of virtual hosts
     ['shop.example 203.0.113.7 - frank [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 2326'],
     {
-      timeMs: at('2000-10-10T20:55:36Z'),
+      timeMs: parseMs('2000-10-10T20:55:36Z'),
       address: '203.0.113.7',
       host: 'shop.example',
       method: 'GET',
@@ -161,7 +161,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
     'common',
     ['127.0.0.1 user-identifier frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326'],
     {
-      timeMs: at('2000-10-10T20:55:36Z'),
+      timeMs: parseMs('2000-10-10T20:55:36Z'),
       address: '127.0.0.1',
       method: 'GET',
       path: '/apache_pb.gif',
@@ -174,7 +174,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
     'vcommon',
     ['shop.example:80 127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 2326'],
     {
-      timeMs: at('2000-10-10T20:55:36Z'),
+      timeMs: parseMs('2000-10-10T20:55:36Z'),
       address: '127.0.0.1',
       host: 'shop.example',
       method: 'GET',
@@ -194,7 +194,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       '2026-11-23 07:00:01 10.0.0.1 GET /x a=1 443 - 203.0.113.5 Mozilla/5.0+(compatible;+GPTBot/1.2) https://a.example/?q=b+c shop.example 200 0 0 512 99 15',
     ],
     {
-      timeMs: at('2026-11-23T07:00:01Z'),
+      timeMs: parseMs('2026-11-23T07:00:01Z'),
       address: '203.0.113.5',
       method: 'GET',
       path: '/x?a=1',
@@ -214,7 +214,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       '2019-12-04\t21:02:31\tLAX1\t392\t192.0.2.100\tGET\td111111abcdef8.cloudfront.net\t/index.html\t200\t-\tMozilla/5.0%20(Windows%20NT%2010.0;%20Win64;%20x64)%20AppleWebKit/537.36\t-\t-\tHit\tSOX4xwn4XV6Q4rgb7XiVGOHms_BGlTAC4KyHmureZmBNrjGdRLiNIQ==\tshop.example\thttps\t23\t0.001\t-\tTLSv1.2\tECDHE-RSA-AES128-GCM-SHA256\tHit\tHTTP/2.0\t-\t-\t11040\t0.001\tHit\ttext/html\t78\t-\t-',
     ],
     {
-      timeMs: at('2019-12-04T21:02:31Z'),
+      timeMs: parseMs('2019-12-04T21:02:31Z'),
       address: '192.0.2.100',
       method: 'GET',
       path: '/index.html',
@@ -250,7 +250,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       '2015-05-13T23:39:43.945958Z my-loadbalancer 192.168.131.39:2817 10.0.0.1:80 0.000086 0.001048 0.001337 200 200 0 57 "GET https://www.example.com:443/ HTTP/1.1" "curl/7.38.0" DHE-RSA-AES128-SHA TLSv1.2',
     ],
     {
-      timeMs: at('2015-05-13T23:39:43.945Z'),
+      timeMs: parseMs('2015-05-13T23:39:43.945Z'),
       address: '192.168.131.39',
       method: 'GET',
       path: '/',
@@ -268,7 +268,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       'https 2018-07-02T22:23:00.186641Z app/my-loadbalancer/50dc6c495c0c9188 192.168.131.39:2817 10.0.0.1:80 0.086 0.048 0.037 200 200 0 57 "GET https://www.example.com:443/a?b HTTP/1.1" "curl/7.46.0" ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 arn:aws:elasticloadbalancing:us-east-2:123456789012:targetgroup/my-targets/73e2d6bc24d8a067 "Root=1-58337281-1d84f3d73c47ec4e58577259" "www.example.com" "arn:aws:acm:us-east-2:123456789012:certificate/12345678-1234-1234-1234-123456789012" 1 2018-07-02T22:22:48.364000Z "authenticate,forward" "-" "-" "10.0.0.1:80" "200" "-" "-"',
     ],
     {
-      timeMs: at('2018-07-02T22:23:00.186Z'),
+      timeMs: parseMs('2018-07-02T22:23:00.186Z'),
       address: '192.168.131.39',
       method: 'GET',
       path: '/a?b',
@@ -286,7 +286,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       '79a59df900b949e55d96a1e698fbacedfd6e09d98eacf8f8d5218e7cd47ef2be DOC-EXAMPLE-BUCKET1 [06/Feb/2019:00:00:38 +0000] 192.0.2.3 79a59df900b949e55d96a1e698fbacedfd6e09d98eacf8f8d5218e7cd47ef2be 3E57427F3EXAMPLE REST.GET.VERSIONING - "GET /DOC-EXAMPLE-BUCKET1?versioning HTTP/1.1" 200 - 113 - 7 - "-" "S3Console/0.4" - s9lzHYrFp76ZVxRcpX9+5cjAnEH2ROuNkd2BHfIa6UkFVdtjf5mKR3/eTPFvsiP/XV/VLi31234= SigV4 ECDHE-RSA-AES128-GCM-SHA256 AuthHeader DOC-EXAMPLE-BUCKET1.s3.us-west-1.amazonaws.com TLSV1.2 - -',
     ],
     {
-      timeMs: at('2019-02-06T00:00:38Z'),
+      timeMs: parseMs('2019-02-06T00:00:38Z'),
       address: '192.0.2.3',
       host: 'DOC-EXAMPLE-BUCKET1',
       method: 'GET',
@@ -320,7 +320,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       '192.0.2.4 - - [23/Nov/2026:07:32:28 +0000] "GET /whoami HTTP/2.0" 200 414 "-" "curl/8" 1 "web@docker" "http://172.18.0.2:80" 3ms',
     ],
     {
-      timeMs: at('2026-11-23T07:32:28Z'),
+      timeMs: parseMs('2026-11-23T07:32:28Z'),
       address: '192.0.2.4',
       method: 'GET',
       path: '/whoami',
@@ -337,7 +337,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       '[23/Nov/2026:07:32:28 +0200] - 200 200 - GET https shop.example "/a?b" [Client 192.0.2.4] [Length 123] [Gzip 2.1] [Sent-to 10.0.0.9] "curl/8" "-"',
     ],
     {
-      timeMs: at('2026-11-23T05:32:28Z'),
+      timeMs: parseMs('2026-11-23T05:32:28Z'),
       address: '192.0.2.4',
       method: 'GET',
       path: '/a?b',
@@ -353,7 +353,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       '[23/Nov/2026:07:32:28 +0000] 404 - GET http shop.example "/a" [Client 192.0.2.4] [Length 12] [Gzip -] "curl/8" "https://a.example/"',
     ],
     {
-      timeMs: at('2026-11-23T07:32:28Z'),
+      timeMs: parseMs('2026-11-23T07:32:28Z'),
       address: '192.0.2.4',
       method: 'GET',
       path: '/a',
@@ -388,7 +388,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       '{"ClientAddr":"192.0.2.4:50064","ClientHost":"192.0.2.4","DownstreamContentSize":414,"DownstreamStatus":200,"Duration":3000000,"RequestHost":"shop.example","RequestMethod":"GET","RequestPath":"/whoami","RequestProtocol":"HTTP/1.1","StartUTC":"2026-11-23T07:32:28.123456789Z","request_User-Agent":"curl/8","request_Referer":"https://a.example/","level":"info","time":"2026-11-23T07:32:28Z"}',
     ],
     {
-      timeMs: at('2026-11-23T07:32:28.123Z'),
+      timeMs: parseMs('2026-11-23T07:32:28.123Z'),
       address: '192.0.2.4',
       method: 'GET',
       path: '/whoami',
@@ -424,7 +424,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       '{"httpRequest":{"requestMethod":"GET","requestUrl":"https://shop.example/a?b","requestSize":"100","status":200,"responseSize":"5152","userAgent":"x","remoteIp":"203.0.113.9","referer":"https://a.example/","latency":"0.125s","protocol":"HTTP/1.1"},"insertId":"1","timestamp":"2026-11-23T07:32:28.5Z"}',
     ],
     {
-      timeMs: at('2026-11-23T07:32:28.5Z'),
+      timeMs: parseMs('2026-11-23T07:32:28.5Z'),
       address: '203.0.113.9',
       method: 'GET',
       path: '/a?b',
@@ -459,7 +459,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       '{"account_tier":"pro","client_ip":"203.0.113.9","domain":"shop.example","duration":12,"log_type":"traffic","method":"GET","referrer":"https://a.example/","request_id":"1","response_size":99,"status_code":404,"timestamp":"2026-11-23T07:32:28.000Z","url":"https://shop.example/a?b","user_agent":"x"}',
     ],
     {
-      timeMs: at('2026-11-23T07:32:28Z'),
+      timeMs: parseMs('2026-11-23T07:32:28Z'),
       address: '203.0.113.9',
       method: 'GET',
       host: 'shop.example',
@@ -477,7 +477,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       '{"time_local":"23/Nov/2026:07:32:28 +0100","remote_addr":"203.0.113.9","remote_user":"","request":"GET /ä?b HTTP/1.1","status":"200","body_bytes_sent":"12","request_time":"0.004","http_referrer":"-","http_user_agent":"G\\u00e4"}',
     ],
     {
-      timeMs: at('2026-11-23T06:32:28Z'),
+      timeMs: parseMs('2026-11-23T06:32:28Z'),
       address: '203.0.113.9',
       method: 'GET',
       path: '/ä?b',
@@ -494,7 +494,7 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
       '{"client_ip":"203.0.113.9","timestamp":"23/Nov/2026:07:32:28.123","http_method":"GET","http_uri":"/a","query_string":"?b=1","http_version":"HTTP/1.1","status_code":200,"bytes_read":12,"user_agent":"x"}',
     ],
     {
-      timeMs: at('2026-11-23T07:32:28.123Z'),
+      timeMs: parseMs('2026-11-23T07:32:28.123Z'),
       address: '203.0.113.9',
       method: 'GET',
       path: '/a?b=1',
@@ -513,19 +513,21 @@ describe('documented samples', () => {
   })
 
   test('every format of the table has a sample, or needs none', () => {
-    const known = new Set(samples.map(([name]) => name))
-    expect(logFormats.map(({ name }) => name).filter((name) => !known.has(name))).toEqual(['squid-syslog'])
+    const sampleNames = new Set(samples.map(([name]) => name))
+    expect(logFormats.map(({ name }) => name).filter((name) => !sampleNames.has(name))).toEqual([
+      'squid-syslog',
+    ])
   })
 })
 
 test('a format is refused with what the file looks like', () => {
-  const seen = (head: string): string => detected(head)[0]
-  expect(seen('\x7fELF\0\0\0')).toBe('it is a program')
-  expect(seen('\0\x01\x02\x03\x04'.repeat(50))).toBe('it is binary data')
-  expect(seen('BZh91AY')).toContain('install bzip2')
-  expect(seen('# only\n# comments')).toBe('it has only comments')
+  const detectName = (head: string): string => detected(head)[0]
+  expect(detectName('\x7fELF\0\0\0')).toBe('it is a program')
+  expect(detectName('\0\x01\x02\x03\x04'.repeat(50))).toBe('it is binary data')
+  expect(detectName('BZh91AY')).toContain('install bzip2')
+  expect(detectName('# only\n# comments')).toBe('it has only comments')
   const error = '2026/11/23 07:32:28 [error] 12#12: *1 open() "/x" failed (2: No such file or directory)'
-  expect(seen(error)).toContain('no known format fits its only line, which begins with "2026/11/23')
+  expect(detectName(error)).toContain('no known format fits its only line, which begins with "2026/11/23')
   const good = '1.2.3.4 - - [23/Nov/2026:07:32:28 +0000] "GET / HTTP/1.1" 200 5 "-" "x"'
   expect(detected(...Array<string>(60).fill(good), ...Array<string>(40).fill('noise'))[0]).toBe('combined')
   expect(detected(...Array<string>(40).fill(good), ...Array<string>(60).fill('noise'))[0]).toContain(

@@ -170,8 +170,8 @@ const headingsMax = 50
 function w3cParsers(isCloudFront: boolean): (heading: string) => LineParser | null {
   const parsers = new Map<string, LineParser | null>()
   return (heading) => {
-    const known = parsers.get(heading)
-    if (known !== undefined) return known
+    const cachedParser = parsers.get(heading)
+    if (cachedParser !== undefined) return cachedParser
     let parser: LineParser | null = null
     try {
       parser = w3cParser(heading, isCloudFront, true)
@@ -317,8 +317,8 @@ const givenFormats = new Map<string, LogFormat>()
 const givenFormatsMax = 100
 
 function givenFormat(text: string): LogFormat {
-  const known = givenFormats.get(text)
-  if (known !== undefined) return known
+  const cachedFormat = givenFormats.get(text)
+  if (cachedFormat !== undefined) return cachedFormat
   const isJson = text.startsWith('{') || text.toLowerCase().startsWith('json:')
   const format = isJson ? jsonFormat(readJsonFormat(text)) : patternFormat(text)
   if (givenFormats.size >= givenFormatsMax) givenFormats.clear()
@@ -331,8 +331,8 @@ const goAccessNames: { readonly [name: string]: string } = { caddyjson: 'caddy',
 /** A format by name in any letter case, or from a format string. Throws a UsageError. */
 export function formatNamed(text: string): LogFormat {
   const name = text.toLowerCase()
-  const known = logFormats.find((format) => format.name === (goAccessNames[name] ?? name))
-  if (known !== undefined) return known
+  const knownFormat = logFormats.find((format) => format.name === (goAccessNames[name] ?? name))
+  if (knownFormat !== undefined) return knownFormat
   if (text.startsWith('{') || name.startsWith('json:') || text.includes('%')) return givenFormat(text)
   const names = logFormats.map((format) => format.name)
   const near = nearest(name, names)

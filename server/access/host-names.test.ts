@@ -9,7 +9,7 @@ import { formatNamed } from './formats.ts'
 import { startHostNames, type HostNames } from '../system/host-names.ts'
 import { lookUpAgents } from './look-up-agents.ts'
 
-const own = { v4: '198.51.100.10', v6: '2001:db8:1::10' }
+const ownAddresses = { v4: '198.51.100.10', v6: '2001:db8:1::10' }
 const forged = '198.51.100.11'
 const foreign = '198.51.100.12'
 const nameless = '198.51.100.13'
@@ -28,14 +28,14 @@ beforeAll(async () => {
   const spider = (address: string) => [`spider-${address.replaceAll(/[.:]/g, '-')}.yandex.com`]
   server = await startDnsServer({
     names: {
-      [own.v4]: spider(own.v4),
-      [own.v6]: spider(own.v6),
-      [forged!]: spider(own.v4),
+      [ownAddresses.v4]: spider(ownAddresses.v4),
+      [ownAddresses.v6]: spider(ownAddresses.v6),
+      [forged!]: spider(ownAddresses.v4),
       [foreign!]: ['host.example'],
     },
     addresses: {
-      [spider(own.v4)[0]!]: [own.v4],
-      [spider(own.v6)[0]!]: [own.v6],
+      [spider(ownAddresses.v4)[0]!]: [ownAddresses.v4],
+      [spider(ownAddresses.v6)[0]!]: [ownAddresses.v6],
       'host.example': [foreign!],
     },
   })
@@ -65,22 +65,24 @@ async function verdicts(text: string, hostNames: HostNames): Promise<unknown[]> 
   return text
     .split('\n')
     .slice(0, -1)
-    .map((one) => {
-      const request = parse(one, 0, one.length)
+    .map((logLine) => {
+      const request = parse(logLine, 0, logLine.length)
       if (request === null || request === 'note') return null
       const { events } = eventsOf(
         request,
-        { source: { name: 'x', secret: null }, offset: offset++, line: one },
+        { source: { name: 'x', secret: null }, offset: offset++, line: logLine },
         null,
       )
       const { agent } = JSON.parse(events[0]!.json) as { agent: Judgment }
-      const { verdict, evidence: found } = agent
-      return found === undefined ? verdict : `${verdict} by ${found.method}`
+      const { verdict, evidence: judgedEvidence } = agent
+      return judgedEvidence === undefined ? verdict : `${verdict} by ${judgedEvidence.method}`
     })
 }
 
 test('a name of the operator that leads back to the address proves the agent, and a false one disproves it', async () => {
-  const text = [own.v4, own.v6, forged!, foreign!, nameless!].map((address) => line(address)).join('')
+  const text = [ownAddresses.v4, ownAddresses.v6, forged!, foreign!, nameless!]
+    .map((address) => line(address))
+    .join('')
   expect(await verdicts(text, names)).toEqual([
     'verified by dns',
     'verified by dns',
@@ -92,17 +94,17 @@ test('a name of the operator that leads back to the address proves the agent, an
 
 test('each address is asked for once a day, and only where names can prove the agent', async () => {
   server.asked.length = 0
-  const others = [line('198.51.100.99', 'GPTBot/1.2'), line('127.0.0.1'), line('host.example'), line('-')]
-  await verdicts([line(own.v4), line(own.v4), ...others].join(''), names)
+  const otherLines = [line('198.51.100.99', 'GPTBot/1.2'), line('127.0.0.1'), line('host.example'), line('-')]
+  await verdicts([line(ownAddresses.v4), line(ownAddresses.v4), ...otherLines].join(''), names)
   expect(server.asked).toEqual([])
   nowMs += 25 * 3_600_000
-  await names.lookUp(new Set([own.v4]))
+  await names.lookUp(new Set([ownAddresses.v4]))
   expect(server.asked.length).toBe(2)
 })
 
 test('a resolver that is away proves and disproves nothing, within its limit', async () => {
   const away = startHostNames({ now: () => nowMs }, resolverOn(9))
-  expect(await verdicts([own.v4, forged!, silent!].map((one) => line(one)).join(''), away)).toEqual(
-    Array(3).fill('unverifiable'),
-  )
+  expect(
+    await verdicts([ownAddresses.v4, forged!, silent!].map((address) => line(address)).join(''), away),
+  ).toEqual(Array(3).fill('unverifiable'))
 })

@@ -34,8 +34,8 @@ export function httpSink({ url, key, options, reader }: HttpSinkOptions): Sink {
     keepAddresses: keepAddresses ? 'true' : '',
   }
   const send = async <T>(method: 'GET' | 'POST', parameters: Parameters, text?: string): Promise<T> => {
-    const given = Object.entries({ ...common, ...parameters }).filter(([, value]) => value !== '')
-    const query = new URLSearchParams(given)
+    const entries = Object.entries({ ...common, ...parameters }).filter(([, value]) => value !== '')
+    const query = new URLSearchParams(entries)
     const headers: Record<string, string> = { authorization: `Bearer ${key}`, 'content-type': 'text/plain' }
     const init: BunFetchRequestInit = { method, headers, signal: AbortSignal.timeout(timeoutMs) }
     if (text !== undefined) {
@@ -50,12 +50,21 @@ export function httpSink({ url, key, options, reader }: HttpSinkOptions): Sink {
     if (response.ok && answer !== null) return answer as T
     throw refusalOf(response.status, answer)
   }
-  const post = async (lines: LogLines, more: Parameters): Promise<StoreAnswer> => {
+  const post = async (lines: LogLines, extraParameters: Parameters): Promise<StoreAnswer> => {
     const { source, path, format, heading, from, to, text, cutTail, epoch } = lines
     const cut = cutTail === null ? {} : { end: String(to), tail: cutTail }
-    const of = { source, path, format, heading, epoch, offset: String(from), ...cut, ...more }
+    const parameters = {
+      source,
+      path,
+      format,
+      heading,
+      epoch,
+      offset: String(from),
+      ...cut,
+      ...extraParameters,
+    }
     try {
-      return answerOf(await send<WireAnswer>('POST', of, text))
+      return answerOf(await send<WireAnswer>('POST', parameters, text))
     } catch (error) {
       const members = error instanceof AppError ? error.details.members : undefined
       const { position, tail } = members ?? {}

@@ -22,10 +22,12 @@ setDefaultTimeout(30_000)
 
 /** Every request that a log has, by what a store must know of it after any imports. */
 function totals({ lines }: Memory): number[] {
-  const sum = (of: (access: AccessLines) => number) => lines.reduce((total, access) => total + of(access), 0)
+  const sum = (readCount: (access: AccessLines) => number) =>
+    lines.reduce((total, access) => total + readCount(access), 0)
   const agents = (access: AccessLines) => access.requests.filter((bytes) => bytes !== null).length
-  const others = (access: AccessLines) => access.counts.reduce((total, { requests }) => total + requests, 0)
-  return [sum(({ sums }) => sums.lines), sum(agents), sum(others), sum(({ sums }) => sums.bad)]
+  const countOthers = (access: AccessLines) =>
+    access.counts.reduce((total, { requests }) => total + requests, 0)
+  return [sum(({ sums }) => sums.lines), sum(agents), sum(countOthers), sum(({ sums }) => sums.bad)]
 }
 
 const mixed = (count: number, from = 0): string =>
@@ -46,25 +48,25 @@ test('a log that grew, was killed in between or is read twice at once is stored 
   writeFileSync(path, whole)
   await importLogs([path], {}, memory)
   expect(memory.lines.length).toBeGreaterThan(2) // batches
-  const [lines, agents, others] = totals(memory)
+  const [lines, agents, otherRequests] = totals(memory)
   expect([lines, agents]).toEqual([36_000, 12_000])
 
   // Killed after each of its batches, and then repeated.
   const killed = newMemory()
   const store = storeIn(killed)
-  for (let left = 1; killed.positions.size === 0 || left < 4; left++) {
+  for (let callsLeft = 1; killed.positions.size === 0 || callsLeft < 4; callsLeft++) {
     let calls = 0
     const dying: LogStore = {
       ...store,
       append: (events, access) =>
-        calls++ < left ? store.append(events, access) : Promise.reject(new Error('killed')),
+        calls++ < callsLeft ? store.append(events, access) : Promise.reject(new Error('killed')),
     }
     const { logs } = await planLogs([path], 'auto')
     const ended = await failure(importRun(plainOptions, dying).read(logs[0]!))
     expect(ended).toMatch(/killed|it succeeded/)
   }
   const resumed = await importLogs([path], {}, killed)
-  expect(totals(killed)).toEqual([lines!, agents!, others!, 0])
+  expect(totals(killed)).toEqual([lines!, agents!, otherRequests!, 0])
   expect(resumed.sums.lines).toBe(36_000)
   expect(killed.ids.size).toBe(memory.ids.size)
 
@@ -73,14 +75,14 @@ test('a log that grew, was killed in between or is read twice at once is stored 
   const one = importRun(plainOptions, storeIn(shared))
   const two = importRun(plainOptions, storeIn(shared))
   await Promise.all([one.read(logs[0]!), two.read(logs[0]!)])
-  expect(totals(shared)).toEqual([lines!, agents!, others!, 0])
+  expect(totals(shared)).toEqual([lines!, agents!, otherRequests!, 0])
   expect([one.sums.stored + two.sums.stored, one.sums.lines, two.sums.people]).toEqual([
     12_000,
     36_000,
     one.sums.people,
   ])
-  for (const { stored, deduped, people, excluded, bad, lines: all } of [one.sums, two.sums])
-    expect(stored + deduped + people + excluded + bad).toBe(all)
+  for (const { stored, deduped, people, excluded, bad, lines: lineCount } of [one.sums, two.sums])
+    expect(stored + deduped + people + excluded + bad).toBe(lineCount)
 })
 
 test('two imports of one log with other batches and delays store each line once', async () => {
@@ -169,14 +171,14 @@ test('logs that were joined after each was imported are not stored again', async
   }
   const memory = newMemory()
   await importLogs([path('a', first), path('b', second)], {}, memory)
-  const before = totals(memory)
+  const totalsBefore = totals(memory)
   for (const joined of [first + second, second + first, first + second + third]) {
     const { problems } = await importLogs([path('joined', joined)], {}, memory)
     expect(problems).toMatchObject([{ message: expect.stringContaining('continues with another log') }])
-    expect(totals(memory)).toEqual(before)
+    expect(totals(memory)).toEqual(totalsBefore)
   }
   // No other log begins with the lines that this one gained.
   const { problems } = await importLogs([path('a', first + third)], {}, memory)
   expect(problems).toEqual([])
-  expect(totals(memory)[0]).toBe(before[0]! + 5)
+  expect(totals(memory)[0]).toBe(totalsBefore[0]! + 5)
 })

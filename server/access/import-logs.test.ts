@@ -107,7 +107,11 @@ test("an agent's claim is judged by its address behind trusted proxies, at the t
     reason: 'user-triggered',
   }
   expect(
-    judged.map(({ trust, verdict, evidence: by }) => ({ trust, verdict, ...(by ? { evidence: by } : {}) })),
+    judged.map(({ trust, verdict, evidence: proof }) => ({
+      trust,
+      verdict,
+      ...(proof ? { evidence: proof } : {}),
+    })),
   ).toEqual([
     inside,
     outside,
@@ -210,24 +214,27 @@ test('--keep-query, --keep-addresses and --trusted-proxy store what they name', 
 
 test('a file that was renamed, compressed, copied, or that has grown is stored once', async () => {
   using temp = tempDir('access')
-  const known = newMemory()
+  const knownMemory = newMemory()
   const first = Array.from({ length: 40 }, (_, second) => line({ second })).join('')
   writeFileSync(temp.join('access.log'), line())
-  expect((await importLogs([temp.join('access.log')], {}, known)).sums).toMatchObject({ stored: 1 })
+  expect((await importLogs([temp.join('access.log')], {}, knownMemory)).sums).toMatchObject({ stored: 1 })
   writeFileSync(temp.join('access.log'), first)
-  expect((await importLogs([temp.join('access.log')], {}, known)).sums).toMatchObject({
+  expect((await importLogs([temp.join('access.log')], {}, knownMemory)).sums).toMatchObject({
     stored: 39,
     deduped: 1,
   })
-  const size = known.ids.size
+  const size = knownMemory.ids.size
   renameSync(temp.join('access.log'), temp.join('access.log.1'))
   writeFileSync(temp.join('access.log.2.gz'), Bun.gzipSync(first))
   writeFileSync(temp.join('access.log.3.zst'), await Bun.zstdCompress(first))
   for (const name of ['access.log.1', 'access.log.2.gz', 'access.log.3.zst'])
-    expect((await importLogs([temp.join(name)], {}, known)).sums).toMatchObject({ stored: 0, deduped: 40 })
-  expect(known.ids.size).toBe(size)
+    expect((await importLogs([temp.join(name)], {}, knownMemory)).sums).toMatchObject({
+      stored: 0,
+      deduped: 40,
+    })
+  expect(knownMemory.ids.size).toBe(size)
   writeFileSync(temp.join('other.log'), line({ address: '198.51.100.1' }) + first) // the same lines elsewhere
-  expect((await importLogs([temp.join('other.log')], {}, known)).sums).toMatchObject({ stored: 41 })
+  expect((await importLogs([temp.join('other.log')], {}, knownMemory)).sums).toMatchObject({ stored: 41 })
 })
 
 test('equal lines of one file are different requests', async () => {
@@ -271,8 +278,12 @@ testWith(
     const packed = Bun.spawnSync([bzip2, '-c'], { stdin: Buffer.from(content) }).stdout
     writeFileSync(temp.join('access.log.1.bz2'), packed)
     writeFileSync(temp.join('cut.bz2'), packed.subarray(0, packed.length / 2))
-    const known = await importLogs([temp.join('access.log.1.bz2')])
-    expect([known.sums.lines, known.sums.stored, known.problems]).toEqual([20_000, 20_000, []])
+    const importResult = await importLogs([temp.join('access.log.1.bz2')])
+    expect([importResult.sums.lines, importResult.sums.stored, importResult.problems]).toEqual([
+      20_000,
+      20_000,
+      [],
+    ])
     const { problems } = await importLogs([temp.join('cut.bz2')])
     expect(problems).toEqual([{ path: temp.join('cut.bz2'), message: 'has damaged compressed data' }])
   },

@@ -39,12 +39,12 @@ export async function planLogs(paths: string[], format: string): Promise<Plan> {
         plan.skipped.push({ path: file.path, message: 'is empty' })
         continue
       }
-      const found = format === 'auto' ? detectFormat(head) : given(head, format)
-      const problem = 'seen' in found ? `is not an access log: ${found.seen}` : null
+      const detection = format === 'auto' ? detectFormat(head) : checkNamedFormat(head, format)
+      const problem = 'seen' in detection ? `is not an access log: ${detection.seen}` : null
       if (problem !== null && !file.isFound) throw refusal(file.path, problem, formatHint)
       if (problem !== null) plan.skipped.push({ path: file.path, message: problem })
-      if (!('guess' in found)) continue
-      const { guess } = found
+      if (!('guess' in detection)) continue
+      const { guess } = detection
       if (hasUserAgent(guess)) plan.logs.push({ file, log, guess, source: sourceId(head) })
       else if (file.isFound) plan.skipped.push({ path: file.path, message: withoutUserAgent(guess) })
       else
@@ -65,7 +65,7 @@ export async function planLogs(paths: string[], format: string): Promise<Plan> {
   return plan
 }
 
-function given(head: string, format: string): { guess: Guess } | { seen: string } {
+function checkNamedFormat(head: string, format: string): { guess: Guess } | { seen: string } {
   const guess = checkFormat(head, format)
   return guess === null ? { seen: `--format ${format} fits none of its first lines` } : { guess }
 }
@@ -104,18 +104,19 @@ export function importRun(options: AccessOptions, store: LogStore | null): Impor
     sums,
     async read(planned) {
       const { path } = planned.file
-      const found =
+      const storedLog =
         store === null ? newLog({ name: planned.source, secret: null }) : await findLog(planned, store)
-      const log = { siteId: options.siteId, source: found.name, path, format: planned.guess.format.name }
-      const sender = store === null ? null : startSender({ log, from: found.position, sums, store })
-      const readBlock = blockReader({ planned, found, sums, eventsOf, sender })
+      const log = { siteId: options.siteId, source: storedLog.name, path, format: planned.guess.format.name }
+      const sender = store === null ? null : startSender({ log, from: storedLog.position, sums, store })
+      const readBlock = blockReader({ planned, found: storedLog, sums, eventsOf, sender })
       const { hostNames } = options
       const early = planned.guess.format.open()
       let problem: FileProblem | null = null
       const chunks = untilProblem(planned.log.chunks(), (message) => (problem = { path, message }))
       try {
         for await (const block of blocksOf(chunks)) {
-          if (store !== null && (await beginsOtherLog(block, found.position, store))) throw new JoinedLogs()
+          if (store !== null && (await beginsOtherLog(block, storedLog.position, store)))
+            throw new JoinedLogs()
           if (hostNames) await lookUpAgents(hostNames, block.text, early, eventsOf.unproved)
           await readBlock(block)
         }
@@ -143,11 +144,11 @@ const sourcesMax = 20
 async function findLog(planned: PlannedLog, store: LogStore): Promise<FoundLog> {
   for (let number = 1; number <= sourcesMax; number++) {
     const source = number === 1 ? planned.source : `${planned.source}:${number}`
-    const { known, ...named } = await store.find(source)
-    if (known === null) return newLog(named)
-    const found = { ...named, ...known }
+    const { known: storedPosition, ...identity } = await store.find(source)
+    if (storedPosition === null) return newLog(identity)
+    const storedLog = { ...identity, ...storedPosition }
     // What comes through a pipe is compared while it is read.
-    if (planned.file.bytes === null || (await hasLineAt(planned, found))) return found
+    if (planned.file.bytes === null || (await hasLineAt(planned, storedLog))) return storedLog
   }
   throw new AppError('conflict', `${planned.file.path}: ${sourcesMax} other logs begin with the same line.`)
 }
@@ -186,8 +187,8 @@ async function beginsOtherLog({ text, offset }: Block, position: number, store: 
   if (position === 0 || start < 0 || start >= text.length) return false
   const isLineStart = start === 0 || text[start - 1] === '\n'
   if (!isLineStart) return false
-  const { known } = await store.find(sourceId(text.slice(start)))
-  return known !== null
+  const { known: storedPosition } = await store.find(sourceId(text.slice(start)))
+  return storedPosition !== null
 }
 
 interface SenderOptions {
@@ -234,22 +235,22 @@ function startSender({ log, from, sums, store }: SenderOptions): Sender {
   let failed: unknown = null
 
   /** `before`: the batches before are stored, and counted. */
-  async function send(lines: LineBatch, tail: string, before: Promise<void>): Promise<void> {
+  async function send(lines: LineBatch, tail: string, previousBatches: Promise<void>): Promise<void> {
     let isRepeated = false
     while (lines.lines > 0) {
       const { events, lineOf, access } = lines.sent(tail)
       const answer = await store.append(events, access)
-      await before
+      await previousBatches
       if (failed !== null) return
       if (answer.state !== 'behind') return account(sums, answer, lineOf, log.path)
       // Another import of this log was first. When the batch before had to be sent again, this one has to be as well.
       const lacksLines: boolean = answer.position < access.from && !isRepeated
       isRepeated = lacksLines
       if (lacksLines) continue
-      const gone = lines.dropBefore(answer.position)
-      if (gone === null)
+      const droppedKinds = lines.dropBefore(answer.position)
+      if (droppedKinds === null)
         throw new AppError('conflict', `${log.path} is being imported in another process. Repeat this.`)
-      sums.deduped += gone.filter((kind) => kind === 'agent').length
+      sums.deduped += droppedKinds.filter((kind) => kind === 'agent').length
     }
   }
 
@@ -258,13 +259,13 @@ function startSender({ log, from, sums, store }: SenderOptions): Sender {
     const tail = lineBefore(last.block.text, last.end - last.block.offset)
     batch = lineBatch(log, last.end, options)
     await settled(sendingMax - 1)
-    const before = sending.at(-1) ?? Promise.resolve()
-    sending.push(send(lines, tail, before).catch((error: unknown) => void (failed ??= error)))
+    const previousBatch = sending.at(-1) ?? Promise.resolve()
+    sending.push(send(lines, tail, previousBatch).catch((error: unknown) => void (failed ??= error)))
   }
 
   /** Waits until at most `left` batches are under way. */
-  async function settled(left: number): Promise<void> {
-    while (sending.length > left) await sending.shift()
+  async function settled(pendingMax: number): Promise<void> {
+    while (sending.length > pendingMax) await sending.shift()
     if (failed !== null) throw failed
   }
 
@@ -304,10 +305,16 @@ interface Reading {
 }
 
 /** Reads blocks of lines: counts each line, and passes the new ones on. */
-function blockReader({ planned, found, sums, eventsOf, sender }: Reading): (block: Block) => Promise<void> {
+function blockReader({
+  planned,
+  found: storedLog,
+  sums,
+  eventsOf,
+  sender,
+}: Reading): (block: Block) => Promise<void> {
   const { path } = planned.file
   const { format } = planned.guess
-  const read = lineReader(format.open(), eventsOf, found)
+  const read = lineReader(format.open(), eventsOf, storedLog)
   let number = 0
 
   function count({ kind, events }: ReadLine, isNew: boolean): void {
@@ -326,11 +333,11 @@ function blockReader({ planned, found, sums, eventsOf, sender }: Reading): (bloc
 
   /** Whether these bytes are stored already. A line that was stored before it was complete is bad. */
   function isKnown(text: string, offset: number, next: number): boolean | 'in part' {
-    const stop = found.position - offset // in the text
+    const stop = storedLog.position - offset // in the text
     if (stop > next) return true
     const start = next - lineBefore(text, next).length
     if (stop <= start) return false
-    if (tailHash(text.slice(start, stop)) !== found.tail) throw new OtherLog()
+    if (tailHash(text.slice(start, stop)) !== storedLog.tail) throw new OtherLog()
     return /^\r?\n?$/.test(text.slice(stop, next)) ? true : 'in part'
   }
 
@@ -343,13 +350,13 @@ function blockReader({ planned, found, sums, eventsOf, sender }: Reading): (bloc
     const end = stop > start && text.charCodeAt(stop - 1) === carriageReturn ? stop - 1 : stop
     sums.lines++
     number++
-    const known = found.position > offset + start && isKnown(text, offset, next)
-    const problem = problemOf(known, isCut || end - start > lineBytesMax)
+    const knownState = storedLog.position > offset + start && isKnown(text, offset, next)
+    const problem = problemOf(knownState, isCut || end - start > lineBytesMax)
     const line = problem === null ? read(text, start, end, offset + start) : badLine
     const reason = problem ?? line.problem
     if (line.kind === 'bad') addBad(sums, path, number, reason ?? `does not fit ${format.name}`)
-    else count(line, known === false)
-    if (sender === null || known === true) return next
+    else count(line, knownState === false)
+    if (sender === null || knownState === true) return next
     if (isCut) sender.addCut(offset + start)
     // A line without an end may grow until the next import.
     else if (feed >= 0 || isRequest(line)) sender.add(line, number, block, offset + start, offset + next)
@@ -358,9 +365,9 @@ function blockReader({ planned, found, sums, eventsOf, sender }: Reading): (bloc
 
   return async (block) => {
     const { text, offset } = block
-    let at = offset === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
-    while (at < text.length) {
-      while (at < text.length && sender?.isFull() !== true) at = readOne(block, at)
+    let position = offset === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
+    while (position < text.length) {
+      while (position < text.length && sender?.isFull() !== true) position = readOne(block, position)
       if (sender?.isFull() === true) await sender.flush()
     }
   }
@@ -368,8 +375,8 @@ function blockReader({ planned, found, sums, eventsOf, sender }: Reading): (bloc
 
 const badLine: ReadLine = { kind: 'bad', timeMs: 0, bytes: 0, events: [], problem: null }
 
-function problemOf(known: boolean | 'in part', isLong: boolean): string | null {
-  if (known === 'in part') return 'was imported before it was complete'
+function problemOf(knownState: boolean | 'in part', isLong: boolean): string | null {
+  if (knownState === 'in part') return 'was imported before it was complete'
   return isLong ? 'is longer than 64 KiB' : null
 }
 

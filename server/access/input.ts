@@ -27,19 +27,19 @@ const filesMax = 100_000
 export async function findLogs(paths: string[]): Promise<{ files: LogFile[]; problems: FileProblem[] }> {
   const files: LogFile[] = []
   const problems: FileProblem[] = []
-  const seen = new Set<string>()
+  const realPaths = new Set<string>()
   const add = async (path: string, isFound: boolean, depth: number): Promise<void> => {
     if (files.length >= filesMax) return
     try {
       const real = await realpath(path)
-      if (seen.has(real)) return // a link to a file or a folder that was read
-      seen.add(real)
-      const found = await stat(real)
-      if (found.isDirectory()) {
+      if (realPaths.has(real)) return // a link to a file or a folder that was read
+      realPaths.add(real)
+      const stats = await stat(real)
+      if (stats.isDirectory()) {
         if (depth >= foldersDeepMax) return
         for (const name of (await readdir(path)).sort()) await add(join(path, name), true, depth + 1)
-      } else if (found.isFile()) files.push({ path, bytes: found.size, isFound })
-      else if (found.isFIFO() && !isFound) files.push({ path, bytes: null, isFound })
+      } else if (stats.isFile()) files.push({ path, bytes: stats.size, isFound })
+      else if (stats.isFIFO() && !isFound) files.push({ path, bytes: null, isFound })
       else if (!isFound) problems.push({ path, message: 'is not a file, a folder or a pipe' })
     } catch (error) {
       problems.push({ path, message: reasonOf(error) })
@@ -97,20 +97,21 @@ const headLines = 128
  */
 export async function openLog(file: LogFile): Promise<{ head: string; log: OpenLog }> {
   const counter = { bytes: 0 }
-  const rest = decompressed(rawChunks(file, counter))
+  const chunks = decompressed(rawChunks(file, counter))
   const first: Uint8Array[] = []
   let bytes = 0
   let lines = 0
   let ended = false
   while (bytes < headBytesMax && lines < headLines && !ended) {
-    const { value, done } = await rest.next().catch((error: unknown) => {
+    const { value, done } = await chunks.next().catch((error: unknown) => {
       if (first.length > 0) return { value: undefined, done: true } // it is reported when it is read as a whole
       throw error
     })
     if (value !== undefined) {
       first.push(value.slice())
       bytes += value.length
-      for (let at = value.indexOf(lineFeed); at >= 0; at = value.indexOf(lineFeed, at + 1)) lines++
+      for (let index = value.indexOf(lineFeed); index >= 0; index = value.indexOf(lineFeed, index + 1))
+        lines++
     }
     ended = done === true
   }
@@ -119,7 +120,7 @@ export async function openLog(file: LogFile): Promise<{ head: string; log: OpenL
   const isPipe = file.bytes === null
   if (!isPipe) {
     first.length = 0
-    await rest.return(undefined)
+    await chunks.return(undefined)
   }
   counter.bytes = 0
   const log: OpenLog = {
@@ -128,7 +129,7 @@ export async function openLog(file: LogFile): Promise<{ head: string; log: OpenL
       if (!isPipe) yield* decompressed(rawChunks(file, counter))
       else {
         yield* first
-        yield* rest
+        yield* chunks
       }
     },
   }
@@ -184,7 +185,7 @@ async function openPipe(): Promise<FileHandle | null> {
 export async function* decompressed(chunks: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
   const { value: first } = await chunks.next()
   if (first === undefined) return
-  const all = (async function* () {
+  const allChunks = (async function* () {
     try {
       yield first
       yield* chunks
@@ -193,10 +194,10 @@ export async function* decompressed(chunks: AsyncGenerator<Uint8Array>): AsyncGe
     }
   })()
   const kind = compressionOf(first)
-  if (kind === null) yield* all
-  else if (kind === 'bzip2') yield* unpackedByProgram(streamOf(copied(all)))
+  if (kind === null) yield* allChunks
+  else if (kind === 'bzip2') yield* unpackedByProgram(streamOf(copied(allChunks)))
   // node:zlib reports no error for zstd that ends early.
-  else yield* streamOf(copied(all)).pipeThrough(new DecompressionStream(kind as CompressionFormat))
+  else yield* streamOf(copied(allChunks)).pipeThrough(new DecompressionStream(kind as CompressionFormat))
 }
 
 async function* copied(chunks: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -250,7 +251,7 @@ function latin1({ buffer, byteOffset, byteLength }: Uint8Array): string {
 
 /** Splits a file into blocks of whole lines. Of a line above the limit only the first KiB is returned. */
 export async function* blocksOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Block> {
-  let rest: Uint8Array = new Uint8Array()
+  let remainder: Uint8Array = new Uint8Array()
   let offset = 0 // of `rest`
   let isSkipping = false
   for await (let chunk of chunks) {
@@ -264,19 +265,22 @@ export async function* blocksOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerat
     const end = chunk.lastIndexOf(lineFeed) + 1
     if (end > 0) {
       // The line across two chunks is a block of its own: joining it is quicker than joining the chunks.
-      const joined = rest.length === 0 ? 0 : chunk.indexOf(lineFeed) + 1
-      for (const part of [Buffer.concat([rest, chunk.subarray(0, joined)]), chunk.subarray(joined, end)]) {
+      const joined = remainder.length === 0 ? 0 : chunk.indexOf(lineFeed) + 1
+      for (const part of [
+        Buffer.concat([remainder, chunk.subarray(0, joined)]),
+        chunk.subarray(joined, end),
+      ]) {
         if (part.length > 0) yield { text: latin1(part), offset, isCut: false }
         offset += part.length
       }
-      rest = chunk.slice(end)
-    } else rest = Buffer.concat([rest, chunk])
-    if (rest.length > lineBytesMax) {
-      yield { text: Buffer.from(rest.subarray(0, 1024)).toString('latin1'), offset, isCut: true }
-      offset += rest.length
-      rest = new Uint8Array()
+      remainder = chunk.slice(end)
+    } else remainder = Buffer.concat([remainder, chunk])
+    if (remainder.length > lineBytesMax) {
+      yield { text: Buffer.from(remainder.subarray(0, 1024)).toString('latin1'), offset, isCut: true }
+      offset += remainder.length
+      remainder = new Uint8Array()
       isSkipping = true
     }
   }
-  if (rest.length > 0) yield { text: Buffer.from(rest).toString('latin1'), offset, isCut: false }
+  if (remainder.length > 0) yield { text: Buffer.from(remainder).toString('latin1'), offset, isCut: false }
 }

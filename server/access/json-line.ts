@@ -170,9 +170,9 @@ const lineDepthMax = 100
 /** Parses lines with these names. A line needs a time, and a status or a request. */
 export function compileJson(fields: JsonFields): LineParser {
   const paths = Object.fromEntries(
-    Object.entries(fields).map(([name, of]) => [
+    Object.entries(fields).map(([name, keyPaths]) => [
       name,
-      Array.isArray(of) ? of.map((path: string) => ({ key: path, names: path.split('.') })) : [],
+      Array.isArray(keyPaths) ? keyPaths.map((path: string) => ({ key: path, names: path.split('.') })) : [],
     ]),
   ) as { [name in keyof JsonFields]?: Path[] }
   const unitMs = fields.durationMs ?? 1_000

@@ -12,41 +12,42 @@ const log = { siteId: 'shop', source: 'log', path: '/a.log', format: 'combined' 
 const anyKind = fc.constantFrom<LineKind>('agent', 'person', 'asset', 'bot', 'note', 'bad')
 const anyLine = fc.record({ kind: anyKind, timeMs: fc.nat(20_000_000), bytes: fc.nat(2 ** 41) })
 
-const lineOf = (kind: LineKind, number: number, more: Partial<BatchedLine> = {}): BatchedLine => {
+const lineOf = (kind: LineKind, number: number, overrides: Partial<BatchedLine> = {}): BatchedLine => {
   const ids = kind === 'agent' ? [`${number}`, `${number} session`] : []
   const events = ids.map((id) => ({ id }) as EventRecord)
-  return { number, end: number * 10, kind, timeMs: 0, bytes: 0, events, ...more }
+  return { number, end: number * 10, kind, timeMs: 0, bytes: 0, events, ...overrides }
 }
 
 test('the counts of any lines add up, and those before a position can be dropped', () => {
   fc.assert(
     fc.property(fc.array(anyLine, { minLength: 1, maxLength: 30 }), fc.nat(30), (lines, place) => {
       const batch = lineBatch(log, 0)
-      lines.forEach(({ kind, ...more }, index) => batch.add(lineOf(kind, index + 1, more)))
-      const check = (rest: typeof lines, from: number) => {
+      lines.forEach(({ kind, ...lineFields }, index) => batch.add(lineOf(kind, index + 1, lineFields)))
+      const check = (remainingLines: typeof lines, from: number) => {
         const { access, events, lineOf: owners } = batch.sent('x\n')
-        const count = (...kinds: LineKind[]) => rest.filter(({ kind }) => kinds.includes(kind)).length
+        const count = (...kinds: LineKind[]) =>
+          remainingLines.filter(({ kind }) => kinds.includes(kind)).length
         expect([access.from, access.to]).toEqual([from, lines.length * 10])
         expect(access.sums).toEqual({
-          lines: rest.length,
+          lines: remainingLines.length,
           people: count('person'),
           bad: count('bad'),
           excluded: count('asset', 'bot', 'note'),
         })
         expect(access.requests.filter((bytes) => bytes !== null)).toEqual(
-          rest.flatMap(({ kind, bytes }) => (kind === 'agent' ? [Math.min(bytes, 2 ** 40)] : [])),
+          remainingLines.flatMap(({ kind, bytes }) => (kind === 'agent' ? [Math.min(bytes, 2 ** 40)] : [])),
         )
         expect([events.length, owners.length]).toEqual([access.requests.length, access.requests.length])
-        const others = rest.filter(({ kind }) => ['person', 'asset', 'bot'].includes(kind))
-        const sum = (of: (count: { requests: number; bytes: number }) => number) =>
-          access.counts.reduce((total, one) => total + of(one), 0)
-        expect(sum(({ requests }) => requests)).toBe(others.length)
+        const otherLines = remainingLines.filter(({ kind }) => ['person', 'asset', 'bot'].includes(kind))
+        const sum = (readCount: (count: { requests: number; bytes: number }) => number) =>
+          access.counts.reduce((total, hourCount) => total + readCount(hourCount), 0)
+        expect(sum(({ requests }) => requests)).toBe(otherLines.length)
         expect(sum(({ bytes }) => bytes)).toBe(
-          others.reduce((total, { bytes }) => total + Math.min(bytes, 2 ** 40), 0),
+          otherLines.reduce((total, { bytes }) => total + Math.min(bytes, 2 ** 40), 0),
         )
         const keys = access.counts.map(({ hourMs, kind }) => `${hourMs} ${kind}`)
         expect(new Set(keys)).toEqual(
-          new Set(others.map(({ timeMs, kind }) => `${timeMs - (timeMs % 3_600_000)} ${kind}`)),
+          new Set(otherLines.map(({ timeMs, kind }) => `${timeMs - (timeMs % 3_600_000)} ${kind}`)),
         )
         expect(keys.length).toBe(new Set(keys).size)
       }
@@ -91,7 +92,7 @@ test('many requests by agents at once are several batches, each after the one be
   const batches = [...steps].filter((batch) => batch !== null)
   const edges = batches.flatMap(({ access }) => [access.from, access.to])
   expect(edges).toEqual([0, ...edges.slice(1, -1), text.length])
-  for (let at = 1; at < edges.length - 1; at += 2) expect(edges[at]).toBe(edges[at + 1])
+  for (let index = 1; index < edges.length - 1; index += 2) expect(edges[index]).toBe(edges[index + 1])
   expect(batches.every(({ events }) => events.length <= 1_000)).toBe(true)
   expect(batches.reduce((sum, { sums }) => sum + sums.stored, 0)).toBe(3_500)
 })

@@ -110,26 +110,26 @@ export function lineBatch(log: LogIdentity, from: number, options: BatchOptions 
     dropBefore(position) {
       const dropped = ends.indexOf(position) + 1
       if (dropped === 0) return position === start ? [] : null
-      const gone = kinds.slice(0, dropped)
+      const droppedKinds = kinds.slice(0, dropped)
       for (const column of Object.values(columns) as unknown[][]) column.splice(0, dropped)
       withEvents = withEvents.filter(({ end }) => end > position)
       start = position
       events = withEvents.reduce((sum, line) => sum + line.events.length, 0)
-      return gone
+      return droppedKinds
     },
   }
 }
 
 function withRequests(access: AccessLines, lines: readonly BatchedLine[]): SentLines {
-  const sent: SentLines = { events: [], lineOf: [], access }
+  const sentLines: SentLines = { events: [], lineOf: [], access }
   for (const line of lines)
     for (let index = 0; index < line.events.length; index++) {
       const isRequest = line.kind === 'agent' && index === 0
-      sent.events.push(line.events[index]!)
-      sent.lineOf.push(line)
+      sentLines.events.push(line.events[index]!)
+      sentLines.lineOf.push(line)
       access.requests.push(isRequest ? Math.min(line.bytes, responseBytesMax) : null)
     }
-  return sent
+  return sentLines
 }
 
 function addCounts(access: AccessLines, { kinds, timesMs, bytes }: Columns): void {
@@ -157,12 +157,16 @@ function hourTally() {
   const hours = new Map<number, { [kind in OtherKind]: Count }>()
   let startMs = 0
   let current: { [kind in OtherKind]: Count } | undefined
-  const of = (kind: OtherKind): Count => ({ hourMs: startMs, kind, requests: 0, bytes: 0 })
+  const createCount = (kind: OtherKind): Count => ({ hourMs: startMs, kind, requests: 0, bytes: 0 })
   return {
     add(kind: OtherKind, timeMs: number, bytes: number): void {
       if (current === undefined || timeMs < startMs || timeMs >= startMs + hourMs) {
         startMs = Math.floor(timeMs / hourMs) * hourMs
-        current = hours.get(startMs) ?? { person: of('person'), asset: of('asset'), bot: of('bot') }
+        current = hours.get(startMs) ?? {
+          person: createCount('person'),
+          asset: createCount('asset'),
+          bot: createCount('bot'),
+        }
         hours.set(startMs, current)
       }
       const count = current[kind]

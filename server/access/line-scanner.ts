@@ -77,7 +77,7 @@ function scanAt(
 
 function firstBracket(text: string, position: number, end: number): number {
   const last = Math.min(end, position + userCharsMax + 1)
-  for (let at = position; at < last; at++) if (text.charCodeAt(at) === bracket) return at
+  for (let offset = position; offset < last; offset++) if (text.charCodeAt(offset) === bracket) return offset
   return -1
 }
 
@@ -95,12 +95,12 @@ function scanUser(
 ): number {
   const last = Math.min(end, position + userCharsMax + 1)
   let brackets = 0
-  for (let at = position; at < last && brackets < bracketsMax; at++) {
-    const digit = text.charCodeAt(at) === bracket ? text.charCodeAt(at + 1) - 48 : -1
+  for (let offset = position; offset < last && brackets < bracketsMax; offset++) {
+    const digit = text.charCodeAt(offset) === bracket ? text.charCodeAt(offset + 1) - 48 : -1
     if (digit < 0 || digit > 9) continue
     brackets++
-    const found = scan(steps, index + 1, text, at, end, spans)
-    if (found >= 0) return found
+    const scanEnd = scan(steps, index + 1, text, offset, end, spans)
+    if (scanEnd >= 0) return scanEnd
   }
   return -1
 }
@@ -157,9 +157,9 @@ function stored(spans: Spans, field: number, start: number, end: number): number
 }
 
 function blanksEnd(text: string, from: number, end: number): number {
-  let at = from
-  while (at < end && (text.charCodeAt(at) === space || text.charCodeAt(at) === tab)) at++
-  return at
+  let offset = from
+  while (offset < end && (text.charCodeAt(offset) === space || text.charCodeAt(offset) === tab)) offset++
+  return offset
 }
 
 function matchEnd(expression: RegExp, text: string, from: number, end: number): number {
@@ -169,12 +169,12 @@ function matchEnd(expression: RegExp, text: string, from: number, end: number): 
 
 /** Where the quote behind a value is. An escaped one does not end it. */
 function quotedEnd(text: string, from: number, end: number, escapes: Escapes): number {
-  for (let at = from; at < end; at++) {
-    const code = text.charCodeAt(at)
-    if (code === backslash && escapes === 'backslash') at++
+  for (let offset = from; offset < end; offset++) {
+    const code = text.charCodeAt(offset)
+    if (code === backslash && escapes === 'backslash') offset++
     else if (code === quote) {
-      if (escapes !== 'double' || at + 1 >= end || text.charCodeAt(at + 1) !== quote) return at
-      at++
+      if (escapes !== 'double' || offset + 1 >= end || text.charCodeAt(offset + 1) !== quote) return offset
+      offset++
     }
   }
   return -1
@@ -212,35 +212,35 @@ export function hasOpenQuote(text: string, from: number, end: number): boolean {
 /** Where the delimiter is. A word has no space. */
 function untilEnd(text: string, from: number, end: number, delimiter: string, isWord: boolean): number {
   const stop = delimiter.charCodeAt(0)
-  let at = from
-  for (; at < end; at++) {
-    const code = text.charCodeAt(at)
-    if (code === stop || code === carriageReturn || (isWord && code === space)) return at
-    if (stop === space && code === tab && delimiter.length > 1) return at
+  let offset = from
+  for (; offset < end; offset++) {
+    const code = text.charCodeAt(offset)
+    if (code === stop || code === carriageReturn || (isWord && code === space)) return offset
+    if (stop === space && code === tab && delimiter.length > 1) return offset
   }
-  return at
+  return offset
 }
 
 /** The last field of a format. */
 function restEnd(text: string, from: number, end: number, isWord: boolean): number {
-  let at = from
-  for (; at < end; at++) {
-    const code = text.charCodeAt(at)
-    if (code === carriageReturn || code === lineFeed) return at
-    if (isWord && (code === space || (code >= tab && code <= carriageReturn))) return at
+  let offset = from
+  for (; offset < end; offset++) {
+    const code = text.charCodeAt(offset)
+    if (code === carriageReturn || code === lineFeed) return offset
+    if (isWord && (code === space || (code >= tab && code <= carriageReturn))) return offset
   }
-  return at
+  return offset
 }
 
 /** A value without blanks. */
 function tokenEnd(text: string, from: number, end: number, delimiter: string): number {
   const stop = delimiter === '' ? space : delimiter.charCodeAt(0)
-  let at = from
-  for (; at < end; at++) {
-    const code = text.charCodeAt(at)
-    if (code === stop || code === space || code === tab || code === carriageReturn) return at
+  let offset = from
+  for (; offset < end; offset++) {
+    const code = text.charCodeAt(offset)
+    if (code === stop || code === space || code === tab || code === carriageReturn) return offset
   }
-  return at
+  return offset
 }
 
 function addressAndPortEnd(text: string, from: number, end: number, delimiter: string): number {
@@ -271,11 +271,11 @@ const comma = 44
 
 /** A value whose parts may be separated by a comma and a space. */
 function listEnd(text: string, from: number, end: number, delimiter: string): number {
-  let at = tokenEnd(text, from, end, delimiter)
-  if (delimiter === ',') return at
-  while (at > from && text.charCodeAt(at - 1) === comma && text.charCodeAt(at) === space)
-    at = tokenEnd(text, at + 1, end, delimiter)
-  return at
+  let offset = tokenEnd(text, from, end, delimiter)
+  if (delimiter === ',') return offset
+  while (offset > from && text.charCodeAt(offset - 1) === comma && text.charCodeAt(offset) === space)
+    offset = tokenEnd(text, offset + 1, end, delimiter)
+  return offset
 }
 
 function scanList(
@@ -317,19 +317,19 @@ export type PeerCheck = 'right' | 'wrong' | 'ambiguous'
  * have the same shape, so that a value that the client chose may stand in the place of its address. `ambiguous`: it may
  * be the end of a Host header with spaces, which old servers accept.
  */
-export function checkPeer(value: string, user: string, before: BeforePeer, host: string): PeerCheck {
-  if (user === usualUser && before === 'nothing') return 'right'
+export function checkPeer(value: string, user: string, peerPrefix: BeforePeer, host: string): PeerCheck {
+  if (user === usualUser && peerPrefix === 'nothing') return 'right'
   const tokens = user.split(/[ \t]+/).filter((token) => token !== '')
   const [identity = ''] = tokens
   if (/[.:]/.test(identity)) return 'wrong' // no identity is an address or a name, but in other formats both follow
   if (hasAddress(value)) {
     // Without an identity before the user name, lighttpd has the address first and the host behind it.
-    const mayBeHost = before === 'client and space' && (tokens.length === 1 || identity !== '-')
+    const mayBeHost = peerPrefix === 'client and space' && (tokens.length === 1 || identity !== '-')
     if (mayBeHost && peerAddress(host) !== null) return 'ambiguous'
-    return before !== 'nothing' && hasOtherPeer(tokens) ? 'ambiguous' : 'right'
+    return peerPrefix !== 'nothing' && hasOtherPeer(tokens) ? 'ambiguous' : 'right'
   }
   // What a client chose may be followed by a minus: in another format, that minus is the identity.
-  if (before === 'client and space' || (before === 'client' && value === '-')) return 'wrong'
+  if (peerPrefix === 'client and space' || (peerPrefix === 'client' && value === '-')) return 'wrong'
   return tokens.some((token) => peerAddress(token) !== null) ? 'wrong' : 'right'
 }
 

@@ -25,7 +25,7 @@ test('names that rotation gives, and names of other logs', () => {
     'access.log-20261122-1795411948',
   ]
   expect(rotated.filter((name) => !isRotation(name))).toEqual([])
-  const others = [
+  const otherFiles = [
     'access.log',
     'access-2.log',
     'access.log.bz2',
@@ -33,28 +33,28 @@ test('names that rotation gives, and names of other logs', () => {
     'myaccess.log.1',
     'access.log.txt',
   ]
-  expect([...others, 'access.log.1.swp', 'access_log.1'].filter(isRotation)).toEqual([])
+  expect([...otherFiles, 'access.log.1.swp', 'access_log.1'].filter(isRotation)).toEqual([])
   expect(['access_log.1', 'access_log-20261122.gz'].filter(isRotationOf('access_log'))).toHaveLength(2)
 })
 
 test('rotated files of one second are in the order of their numbers, others in that of their times', () => {
-  const at = (path: string, mtimeMs: number) => ({ path: `/var/log/access.log${path}`, mtimeMs })
+  const createFile = (path: string, mtimeMs: number) => ({ path: `/var/log/access.log${path}`, mtimeMs })
   const rotated = [
-    at('.2', 5_000.4),
-    at('.1.gz', 5_000),
-    at('.10', 5_000.2),
-    at('.9.zst', 5_000.2),
-    at('.3', 5_000.4),
-    at('-20261122', 4_000),
-    at('-20261121.gz', 4_000),
-    at('.11.gz', 3_000),
-    at('.12', 6_000),
+    createFile('.2', 5_000.4),
+    createFile('.1.gz', 5_000),
+    createFile('.10', 5_000.2),
+    createFile('.9.zst', 5_000.2),
+    createFile('.3', 5_000.4),
+    createFile('-20261122', 4_000),
+    createFile('-20261121.gz', 4_000),
+    createFile('.11.gz', 3_000),
+    createFile('.12', 6_000),
   ]
   const inOrder = ['.11.gz', '-20261121.gz', '-20261122', '.10', '.9.zst', '.3', '.2', '.1.gz', '.12']
-  for (const some of [rotated, rotated.toReversed()])
-    expect(some.toSorted(oldestFirst).map(({ path }) => path.slice('/var/log/access.log'.length))).toEqual(
-      inOrder,
-    )
+  for (const fileOrder of [rotated, rotated.toReversed()])
+    expect(
+      fileOrder.toSorted(oldestFirst).map(({ path }) => path.slice('/var/log/access.log'.length)),
+    ).toEqual(inOrder)
 })
 
 test('a file has an identity when its first line is whole, or 1 KiB long', () => {
@@ -72,11 +72,11 @@ async function blocksOf(chunks: Buffer[], from: number): Promise<LineBlock[]> {
   async function* source(): AsyncGenerator<Uint8Array> {
     yield* chunks
   }
-  const found: LineBlock[] = []
+  const receivedBlocks: LineBlock[] = []
   const blocks = lineBlocks(source(), from)
   for (let next = await blocks.next(); ; next = await blocks.next()) {
-    found.push(next.value)
-    if (next.done === true) return found
+    receivedBlocks.push(next.value)
+    if (next.done === true) return receivedBlocks
   }
 }
 
@@ -87,17 +87,18 @@ test('blocks cover the content without gaps and end at line feeds, whatever the 
       lengths,
       fc.string({ maxLength: 9 }),
       fc.integer({ min: 2_000, max: 90_000 }),
-      async (all, rest, size) => {
-        const text = all.map((length) => `${'x'.repeat(length)}\n`).join('') + rest.replaceAll('\n', '')
+      async (lineLengths, tail, size) => {
+        const text =
+          lineLengths.map((length) => `${'x'.repeat(length)}\n`).join('') + tail.replaceAll('\n', '')
         const bytes = Buffer.from(text, 'latin1')
-        const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>
-          bytes.subarray(at * size, (at + 1) * size),
+        const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
+          bytes.subarray(index * size, (index + 1) * size),
         )
         const blocks = await blocksOf(chunks, 7)
         const last = blocks.pop()!
-        let at = 7
+        let offset = 7
         for (const { from, to, text: lines, cutTail } of blocks) {
-          expect(from).toBe(at)
+          expect(from).toBe(offset)
           expect(
             bytes
               .subarray(from - 7, to - 7)
@@ -106,9 +107,9 @@ test('blocks cover the content without gaps and end at line feeds, whatever the 
           ).toBe(true)
           expect(cutTail === null ? to - from : 1_024).toBe(lines.length)
           expect(bytes[to - 8]).toBe(10)
-          at = to
+          offset = to
         }
-        expect([last.from, last.to]).toEqual([at, 7 + bytes.length])
+        expect([last.from, last.to]).toEqual([offset, 7 + bytes.length])
         expect(bytes.subarray(last.from - 7).includes(10)).toBe(false)
       },
     ),

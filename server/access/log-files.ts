@@ -47,16 +47,16 @@ export function memberLister(path: string, now: () => number) {
   let names = [] as string[]
   const memberOf = async (name: string): Promise<LogMember | null> => {
     const path = join(folder, name)
-    const found = await withinTime({ path }, () => stat(path))
-    if (!found.isFile()) throw Object.assign(new Error('is not a file'), { code: 'not_a_file' })
-    const id = `${found.dev}:${found.ino}`
-    return { path, id, bytes: found.size, mtimeMs: found.mtimeMs, isCurrent: false }
+    const stats = await withinTime({ path }, () => stat(path))
+    if (!stats.isFile()) throw Object.assign(new Error('is not a file'), { code: 'not_a_file' })
+    const id = `${stats.dev}:${stats.ino}`
+    return { path, id, bytes: stats.size, mtimeMs: stats.mtimeMs, isCurrent: false }
   }
   return async (): Promise<{ members: LogMember[]; problem: unknown }> => {
     const { mtimeMs } = await withinTime({ path }, () => stat(folder))
     if (mtimeMs !== listedMs) {
-      const all = await withinTime({ path }, () => readdir(folder))
-      names = all.filter(isRotation).sort().slice(0, rotatedMax)
+      const fileNames = await withinTime({ path }, () => readdir(folder))
+      names = fileNames.filter(isRotation).sort().slice(0, rotatedMax)
       listedMs = now() - mtimeMs < folderSettlesMs ? Number.NaN : mtimeMs
     }
     let problem: unknown = null
@@ -68,8 +68,8 @@ export function memberLister(path: string, now: () => number) {
     const rotated = (await Promise.all(names.map((name) => memberOf(name).catch(() => null)))).filter(
       (member) => member !== null,
     )
-    const seen = new Set(current === null ? [] : [current.id])
-    const members = rotated.sort(oldestFirst).filter(({ id }) => !seen.has(id) && seen.add(id))
+    const memberIds = new Set(current === null ? [] : [current.id])
+    const members = rotated.sort(oldestFirst).filter(({ id }) => !memberIds.has(id) && memberIds.add(id))
     if (current !== null) members.push({ ...current, isCurrent: true })
     return { members, problem }
   }
@@ -182,10 +182,10 @@ async function* undamaged(chunks: AsyncGenerator<Uint8Array>): AsyncGenerator<Ui
 export const damagedCode = 'damaged'
 
 async function* skipped(chunks: AsyncGenerator<Uint8Array>, bytes: number): AsyncGenerator<Uint8Array> {
-  let left = bytes
+  let remainingBytes = bytes
   for await (const chunk of chunks) {
-    if (chunk.length > left) yield left === 0 ? chunk : chunk.subarray(left)
-    left = Math.max(0, left - chunk.length)
+    if (chunk.length > remainingBytes) yield remainingBytes === 0 ? chunk : chunk.subarray(remainingBytes)
+    remainingBytes = Math.max(0, remainingBytes - chunk.length)
   }
 }
 
@@ -250,14 +250,14 @@ export async function* lineBlocks(
   chunks: AsyncIterable<Uint8Array>,
   from: number,
 ): AsyncGenerator<LineBlock, LineBlock> {
-  let rest: Buffer = Buffer.alloc(0)
-  let before: Buffer = Buffer.alloc(0) // the end of what was read
+  let remainder: Buffer = Buffer.alloc(0)
+  let previousTail: Buffer = Buffer.alloc(0) // the end of what was read
   let start = from
   let length = 0 // of the rest; of a long line only the beginning is in `rest`
   const cut = (end: Uint8Array): LineBlock => {
-    const text = Buffer.concat([before, end]).toString('latin1')
+    const text = Buffer.concat([previousTail, end]).toString('latin1')
     return {
-      text: rest.toString('latin1'),
+      text: remainder.toString('latin1'),
       from: start,
       to: start + length,
       cutTail: tailHash(lastLine(text)),
@@ -272,25 +272,25 @@ export async function* lineBlocks(
         yield cut(lines.subarray(0, stop))
         start += length
         length = 0
-        rest = Buffer.alloc(0)
+        remainder = Buffer.alloc(0)
         lines = lines.subarray(stop)
       }
     }
     if (length <= lineBytesMax) {
       const end = lines.lastIndexOf(lineFeed) + 1
       if (end > 0) {
-        const text = Buffer.concat([rest, lines.subarray(0, end)]).toString('latin1')
+        const text = Buffer.concat([remainder, lines.subarray(0, end)]).toString('latin1')
         yield { text, from: start, to: start + text.length, cutTail: null }
         start += text.length
-        rest = Buffer.from(lines.subarray(end))
-      } else rest = Buffer.concat([rest, lines])
-      length = rest.length
-      if (length > lineBytesMax) rest = Buffer.from(rest.subarray(0, cutBytes))
+        remainder = Buffer.from(lines.subarray(end))
+      } else remainder = Buffer.concat([remainder, lines])
+      length = remainder.length
+      if (length > lineBytesMax) remainder = Buffer.from(remainder.subarray(0, cutBytes))
     }
-    before = Buffer.from(Buffer.concat([before, chunk.subarray(-tailBytes)]).subarray(-tailBytes))
+    previousTail = Buffer.from(Buffer.concat([previousTail, chunk.subarray(-tailBytes)]).subarray(-tailBytes))
   }
   if (length > lineBytesMax) return cut(Buffer.alloc(0))
-  return { text: rest.toString('latin1'), from: start, to: start + length, cutTail: null }
+  return { text: remainder.toString('latin1'), from: start, to: start + length, cutTail: null }
 }
 
 const lineFeed = 10

@@ -88,10 +88,12 @@ const monthNames = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep
 function isoDate(text: string): string | null {
   const iso = /^(\d{4})([-/]?)(\d\d)\2(\d\d)$/.exec(text)
   if (iso) return `${iso[1]}-${iso[3]}-${iso[4]}`
-  const named = /^(\d{1,2})[/-]([A-Za-z]{3})[/-](\d{4})$/.exec(text)
-  if (named) {
-    const month = monthNames.indexOf(named[2]!.toLowerCase()) + 1
-    return month === 0 ? null : `${named[3]}-${String(month).padStart(2, '0')}-${named[1]!.padStart(2, '0')}`
+  const monthMatch = /^(\d{1,2})[/-]([A-Za-z]{3})[/-](\d{4})$/.exec(text)
+  if (monthMatch) {
+    const month = monthNames.indexOf(monthMatch[2]!.toLowerCase()) + 1
+    return month === 0
+      ? null
+      : `${monthMatch[3]}-${String(month).padStart(2, '0')}-${monthMatch[1]!.padStart(2, '0')}`
   }
   const dotted = /^(\d\d)\.(\d\d)\.(\d{4})$/.exec(text)
   return dotted ? `${dotted[3]}-${dotted[2]}-${dotted[1]}` : null
@@ -109,21 +111,21 @@ export function dateTimeMs(date: string, time: string, zone: string): number {
 let midnight = { date: '', zone: '', ms: Number.NaN }
 
 /** Of `HH:MM:SS` at a position; NaN for anything else and for leap seconds. */
-export function secondOfDay(text: string, at: number): number {
-  const hour = twoDigits(text, at)
-  const minute = twoDigits(text, at + 3)
-  const second = twoDigits(text, at + 6)
+export function secondOfDay(text: string, offset: number): number {
+  const hour = twoDigits(text, offset)
+  const minute = twoDigits(text, offset + 3)
+  const second = twoDigits(text, offset + 6)
   const isTime = hour <= 23 && minute <= 59 && second <= 59
-  const isSplit = text.charCodeAt(at + 2) === colon && text.charCodeAt(at + 5) === colon
+  const isSplit = text.charCodeAt(offset + 2) === colon && text.charCodeAt(offset + 5) === colon
   return isTime && isSplit ? hour * 3_600 + minute * 60 + second : Number.NaN
 }
 
 const colon = 58
 
-function twoDigits(text: string, at: number): number {
-  const tens = text.charCodeAt(at) - 48
-  const ones = text.charCodeAt(at + 1) - 48
-  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN
+function twoDigits(text: string, offset: number): number {
+  const tens = text.charCodeAt(offset) - 48
+  const unit = text.charCodeAt(offset + 1) - 48
+  return tens >= 0 && tens <= 9 && unit >= 0 && unit <= 9 ? tens * 10 + unit : Number.NaN
 }
 
 function parsedMs(date: string, time: string, zone: string): number {
@@ -159,8 +161,8 @@ export const timeMsMax = Date.UTC(2201, 0, 1)
 export function countOf(text: string): number | null {
   if (text.length === 0 || text.length > 15) return null
   let value = 0
-  for (let at = 0; at < text.length; at++) {
-    const digit = text.charCodeAt(at) - 48
+  for (let index = 0; index < text.length; index++) {
+    const digit = text.charCodeAt(index) - 48
     if (!(digit >= 0 && digit <= 9)) return null
     value = value * 10 + digit
   }
@@ -176,20 +178,20 @@ const schemeAndHost = /^(?:https?|wss?):\/\/([^/?#]*)/i
 
 /** Stores the target of a request. A proxy or a load balancer logs the whole URL: its host is the request's. */
 export function setTarget(request: LogRequest, target: string): void {
-  const found = target.charCodeAt(0) === slash ? null : schemeAndHost.exec(target)
-  if (found === null) {
+  const match = target.charCodeAt(0) === slash ? null : schemeAndHost.exec(target)
+  if (match === null) {
     request.path = target
     return
   }
-  const rest = target.slice(found[0].length)
-  request.path = rest.startsWith('/') ? rest : `/${rest}`
-  request.host ??= found[1]!
+  const path = target.slice(match[0].length)
+  request.path = path.startsWith('/') ? path : `/${path}`
+  request.host ??= match[1]!
 }
 
 const slash = 47
 
-const isDigit = (text: string, at: number): boolean => {
-  const digit = text.charCodeAt(at) - 48
+const isDigit = (text: string, offset: number): boolean => {
+  const digit = text.charCodeAt(offset) - 48
   return digit >= 0 && digit <= 9
 }
 

@@ -12,10 +12,10 @@ function countingText(text: string) {
   let looks = 0
   const counting = {
     length: text.length,
-    charCodeAt: (at: number): number => (looks++, text.charCodeAt(at)),
-    startsWith(part: string, at: number): boolean {
+    charCodeAt: (index: number): number => (looks++, text.charCodeAt(index)),
+    startsWith(part: string, position: number): boolean {
       looks += part.length
-      return text.startsWith(part, at)
+      return text.startsWith(part, position)
     },
     slice(start: number, end: number): string {
       const part = text.slice(start, end)
@@ -112,9 +112,9 @@ test('generated formats and hostile lines: twice the length costs at most twice 
       if (parse === null) return
       accepted++
       const lineOf = (chars: number): string => start + unit.repeat(chars / unit.length)
-      const once = looksAt(parse, lineOf(4_000))
+      const baseLooks = looksAt(parse, lineOf(4_000))
       const twice = looksAt(parse, lineOf(8_000))
-      expect(twice).toBeLessThanOrEqual(once * 2.5 + looksMin)
+      expect(twice).toBeLessThanOrEqual(baseLooks * 2.5 + looksMin)
       expect(twice).toBeLessThanOrEqual(8_000 * looksPerCharMax)
     }),
     { numRuns: runs(20_000) },
@@ -136,22 +136,22 @@ test.each([
 /** The processor time of one pass in milliseconds, the least of some. */
 function processorMs(work: () => void): number {
   const passes = Array.from({ length: 5 }, () => {
-    const before = process.cpuUsage()
+    const usageBefore = process.cpuUsage()
     work()
-    const { user, system } = process.cpuUsage(before)
+    const { user, system } = process.cpuUsage(usageBefore)
     return (user + system) / 1_000
   })
   return Math.min(...passes)
 }
 
 describe('processor time', () => {
-  const given = [
+  const formatTexts = [
     '%h %^[%d:%t %^] "%r" %s %b "%R" "%u"',
     '%v %h %^[%d:%t %^]',
     '~h{, } %^[%d:%t %^] %u',
     '%x %u',
   ]
-  const formats = [...logFormats, ...given.map((format) => formatNamed(format))]
+  const formats = [...logFormats, ...formatTexts.map((format) => formatNamed(format))]
 
   test('twice as long lines cost at most 2.5 times as much in all formats together', () => {
     const texts = (chars: number): string[] =>

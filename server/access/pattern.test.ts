@@ -51,9 +51,9 @@ test('format strings of GoAccess and names of JSON fields', () => {
 })
 
 test('requests that no server understood are requests without a path', () => {
-  for (const sent of ['\\x16\\x03\\x01', '-', '', 'GET', 'GET  HTTP/1.1', 'hello world'])
+  for (const requestText of ['\\x16\\x03\\x01', '-', '', 'GET', 'GET  HTTP/1.1', 'hello world'])
     expect(
-      parse('combined', `1.2.3.4 - - [23/Nov/2026:07:32:28 +0000] "${sent}" 400 5 "-" "-"`),
+      parse('combined', `1.2.3.4 - - [23/Nov/2026:07:32:28 +0000] "${requestText}" 400 5 "-" "-"`),
     ).toMatchObject({
       method: null,
       path: null,
@@ -118,30 +118,40 @@ test('100,000 generated lines read as a parser of another kind reads them', () =
 })
 
 describe('formats that people wrote for GoAccess', () => {
-  const rest = '[07/Feb/2022:21:59:41 +0000] "GET /a HTTP/1.1" 304 0 "-" "GPTBot"'
+  const lineTail = '[07/Feb/2022:21:59:41 +0000] "GET /a HTTP/1.1" 304 0 "-" "GPTBot"'
   const ncsa = '%^[%d:%t %^] "%r" %s %b "%R" "%u"'
   const lines: [issue: string, format: string, line: string, request: Partial<LogRequest>][] = [
     [
       'allinurl/goaccess#2401',
       '%h %^ %^ [%d:%t %^] "%r" %s %b "%R" "%u" %^ forwarded_for="~h{, }"',
-      `1.1.1.1 - - ${rest} host=x forwarded_for="3.3.3.3, 2.2.2.2" request_id="x"`,
+      `1.1.1.1 - - ${lineTail} host=x forwarded_for="3.3.3.3, 2.2.2.2" request_id="x"`,
       { address: '1.1.1.1', forwarded: '3.3.3.3, 2.2.2.2' },
     ],
     // Without %h the last address counts. GoAccess reads the first one, which a client chooses.
     [
       '#2148',
       `${ncsa} ~h{," } %T %K`,
-      `10.0.0.1 - - ${rest} "3.3.3.3, 2.2.2.2" 0.137 x`,
+      `10.0.0.1 - - ${lineTail} "3.3.3.3, 2.2.2.2" 0.137 x`,
       { address: '2.2.2.2' },
     ],
-    ['#2272', `${ncsa} ~h{," }`, `10.0.0.1 - - ${rest} "3.3.3.3"`, { address: '3.3.3.3', durationMs: null }],
+    [
+      '#2272',
+      `${ncsa} ~h{," }`,
+      `10.0.0.1 - - ${lineTail} "3.3.3.3"`,
+      { address: '3.3.3.3', durationMs: null },
+    ],
     [
       '#1911',
       `%h ${ncsa} ~h{"}`,
-      `10.0.0.1 - - ${rest} "3.3.3.3"`,
+      `10.0.0.1 - - ${lineTail} "3.3.3.3"`,
       { address: '10.0.0.1', forwarded: '3.3.3.3' },
     ],
-    ['#336', `%h %^ %v ${ncsa}`, `66.249.79.94 - a.example a.example - ${rest}`, { address: '66.249.79.94' }],
+    [
+      '#336',
+      `%h %^ %v ${ncsa}`,
+      `66.249.79.94 - a.example a.example - ${lineTail}`,
+      { address: '66.249.79.94' },
+    ],
     [
       '#2557',
       '%x %h:%^ %m %U',
@@ -151,11 +161,16 @@ describe('formats that people wrote for GoAccess', () => {
     [
       '#1552',
       `%h ${ncsa}`,
-      `crawl-66-249.googlebot.com - - ${rest}`,
+      `crawl-66-249.googlebot.com - - ${lineTail}`,
       { peerName: 'crawl-66-249.googlebot.com' },
     ],
-    ['#1742', `%h ${ncsa}`, `107.177.88.116.starhub.net.sg - - ${rest}`, { address: null }],
-    ['a list first', `~h{, } ${ncsa}`, `203.0.113.9, 20.171.206.4 - - ${rest}`, { address: '20.171.206.4' }],
+    ['#1742', `%h ${ncsa}`, `107.177.88.116.starhub.net.sg - - ${lineTail}`, { address: null }],
+    [
+      'a list first',
+      `~h{, } ${ncsa}`,
+      `203.0.113.9, 20.171.206.4 - - ${lineTail}`,
+      { address: '20.171.206.4' },
+    ],
   ]
   test.each(lines)('%s: %s', (_, format, line, request) => {
     expect(parse(format, line)).toMatchObject(request)

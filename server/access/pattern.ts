@@ -160,9 +160,9 @@ const separatorsKnown = /^[\s,;"+%]*$/
 function tokensOf(format: string): Token[] {
   const tokens: Token[] = []
   const text = format.replaceAll('\\t', '\t')
-  let at = 0
-  while (at < text.length) {
-    const [forwarded, separators = ''] = /^~h\{([^}]{0,20})\}/.exec(text.slice(at, at + 24)) ?? []
+  let offset = 0
+  while (offset < text.length) {
+    const [forwarded, separators = ''] = /^~h\{([^}]{0,20})\}/.exec(text.slice(offset, offset + 24)) ?? []
     if (forwarded !== undefined) {
       if (!separatorsKnown.test(separators))
         throw new UsageError(
@@ -170,15 +170,15 @@ function tokensOf(format: string): Token[] {
           'write what stands before and behind the addresses outside of the braces',
         )
       tokens.push({ spec: 'F', separators })
-      at += forwarded.length
-    } else if (text[at] === '%') {
-      const spec = text[at + 1] ?? ''
+      offset += forwarded.length
+    } else if (text[offset] === '%') {
+      const spec = text[offset + 1] ?? ''
       const isKnown = spec !== '' && `%~dtx^${givenFields}${ignoredFields}`.includes(spec)
       if (!isKnown)
         throw new UsageError(`%${spec} is not a field of a log format`, 'sightglass help import access')
       tokens.push(spec === '%' ? { literal: '%' } : { spec, separators: '' })
-      at += 2
-    } else tokens.push({ literal: text[at++]! })
+      offset += 2
+    } else tokens.push({ literal: text[offset++]! })
   }
   return tokens
 }
@@ -197,7 +197,7 @@ function compileSteps(tokens: readonly Token[], options: PatternOptions): Compil
   const store = (spec: string): number => specs.push(spec) - 1
   const hasPeer = tokens.some((token) => isField(token) && token.spec === 'h')
   let isRetried = true
-  let before: BeforePeer | null = null
+  let peerPrefix: BeforePeer | null = null
   let isHostBehind = false
   for (let index = 0; index < tokens.length; index++) {
     const token = tokens[index]!
@@ -247,7 +247,7 @@ function compileSteps(tokens: readonly Token[], options: PatternOptions): Compil
         field: store('h'),
         delimiter: required(tokens, index),
       })
-      before ??= isBeforeUser(tokens, index) ? whatIsBefore(tokens, index) : null
+      peerPrefix ??= isBeforeUser(tokens, index) ? whatIsBefore(tokens, index) : null
       isHostBehind ||= isBeforeHost(tokens, index)
     } else {
       const field = isSkipped ? -1 : store(spec)
@@ -256,7 +256,7 @@ function compileSteps(tokens: readonly Token[], options: PatternOptions): Compil
       else steps.push({ kind: 'until', field, delimiter, isWord })
     }
   }
-  return { steps, specs, before, isHostBehind }
+  return { steps, specs, before: peerPrefix, isHostBehind }
 }
 
 /** The quote before a value belongs to the step of the value. */

@@ -7,10 +7,10 @@ import { formatNamed, type FileParser } from './formats.ts'
 import type { LogRequest } from './log-request.ts'
 import { runs } from '../../tests/support/runs.ts'
 
-const of = <T>(...values: T[]) => fc.constantFrom(...values)
+const pickFrom = <T>(...values: T[]) => fc.constantFrom(...values)
 const bytes = (text: string): string => Buffer.from(text).toString('latin1')
 
-const address = of(
+const address = pickFrom(
   '203.0.113.9',
   '2001:db8::1',
   '::ffff:1.2.3.4',
@@ -43,7 +43,7 @@ const address = of(
   '203.0.113.9, 10.0.0.1',
   'beef',
 )
-const user = of(
+const user = pickFrom(
   '20.171.206.9 -',
   '- 20.171.206.9',
   'a 20.171.206.9 - b',
@@ -56,7 +56,7 @@ const user = of(
   '- "',
   '-',
 )
-const time = of(
+const time = pickFrom(
   '23/Nov/2026:07:32:28 +0000',
   '23/Nov/2026:07:32:29 +0000',
   '24/Nov/2026:23:59:59 -0330',
@@ -73,8 +73,8 @@ const time = of(
   '23/Nov/2026:07:32:28.5 +0000',
   '23/Xxx/2026:07:32:28 +0000',
 )
-const method = of('GET', 'POST', 'HEAD', 'M-SEARCH', '-GET', 'get', '', 'A'.repeat(32), 'A'.repeat(33))
-const path = of(
+const method = pickFrom('GET', 'POST', 'HEAD', 'M-SEARCH', '-GET', 'get', '', 'A'.repeat(32), 'A'.repeat(33))
+const path = pickFrom(
   '/',
   '/a',
   '/app.js',
@@ -103,7 +103,7 @@ const path = of(
   '/a.mp3',
   '/a.\u0017mp3',
 )
-const protocol = of(
+const protocol = pickFrom(
   'HTTP/1.1',
   'HTTP/2.0',
   'HTTP/2',
@@ -114,9 +114,9 @@ const protocol = of(
   'HTTP/1.1234567890',
   '',
 )
-const status = of('200', '404', '099', '600', '000', '-', '20', '2000', '')
-const size = of('0', '512', '-', '', '999999999999999', '1000000000000000', '-5', '1e3')
-const referrer = of(
+const status = pickFrom('200', '404', '099', '600', '000', '-', '20', '2000', '')
+const size = pickFrom('0', '512', '-', '', '999999999999999', '1000000000000000', '-5', '1e3')
+const referrer = pickFrom(
   '-',
   '',
   'https://shop.example/a',
@@ -132,7 +132,7 @@ const referrer = of(
   'é',
   'x y',
 )
-const userAgent = of(
+const userAgent = pickFrom(
   '-',
   '',
   gptBot,
@@ -147,8 +147,17 @@ const userAgent = of(
   'M',
   ' - ',
 )
-const forwarded = of('-', '', '203.0.113.1', '203.0.113.1, 10.0.0.1', '-x', 'unknown', 'a_b', '2001:db8::2')
-const host = of(
+const forwarded = pickFrom(
+  '-',
+  '',
+  '203.0.113.1',
+  '203.0.113.1, 10.0.0.1',
+  '-x',
+  'unknown',
+  'a_b',
+  '2001:db8::2',
+)
+const host = pickFrom(
   'shop.example:443',
   'shop.example:',
   ':80',
@@ -158,14 +167,14 @@ const host = of(
   'a b:1',
   'a:b:c',
 )
-const between = fc.tuple(
+const separators = fc.tuple(
   ...Array.from({ length: 4 }, () =>
-    fc.oneof({ weight: 12, arbitrary: fc.constant(' ') }, of('  ', '', '\t', '" ', '\r')),
+    fc.oneof({ weight: 12, arbitrary: fc.constant(' ') }, pickFrom('  ', '', '\t', '" ', '\r')),
   ),
 )
 const end = fc.oneof(
   { weight: 3, arbitrary: fc.constant('') },
-  of(' ', '"', ' trailing "text"', '\r', ' "', '\0'),
+  pickFrom(' ', '"', ' trailing "text"', '\r', ' "', '\0'),
 )
 
 /** Mostly lines as servers write them; half of them with one odd part or more. */
@@ -183,7 +192,7 @@ const anyLine = fc
     referrer,
     userAgent,
     forwarded,
-    between,
+    separators,
     end,
   )
   .chain((odd) =>
@@ -206,25 +215,45 @@ const anyLine = fc
       [' ', ' ', ' ', ' '],
       '',
     ]
-    return plain.map((value, at) => (oddAt.includes(at) ? odd[at]! : value))
+    return plain.map((value, index) => (oddAt.includes(index) ? odd[index]! : value))
   })
 
 type Format = 'combined' | 'vcombined' | 'combined-forwarded'
 
 function textOf(format: Format, parts: (string | string[])[]): string {
   const gaps = parts[12] as string[]
-  const [at, from, who, when, verb, page, version, code, length, by, agent, behind, , rest] =
-    parts as string[]
+  const [
+    siteHost,
+    from,
+    userText,
+    timeText,
+    verb,
+    page,
+    version,
+    code,
+    length,
+    referrerText,
+    agent,
+    behind,
+    ,
+    lineEnd,
+  ] = parts as string[]
   const request = [verb, page, version].filter((part) => part !== '').join(' ')
-  const start = `${format === 'vcombined' ? `${at} ` : ''}${from}${gaps[0]}${who}${gaps[1]}[${when}]${gaps[2]}`
+  const start = `${format === 'vcombined' ? `${siteHost} ` : ''}${from}${gaps[0]}${userText}${gaps[1]}[${timeText}]${gaps[2]}`
   const tail = format === 'combined-forwarded' ? ` "${behind}"` : ''
-  return bytes(`${start}"${request}" ${code} ${length} "${by}"${gaps[3]}"${agent}"${tail}${rest}`)
+  return bytes(
+    `${start}"${request}" ${code} ${length} "${referrerText}"${gaps[3]}"${agent}"${tail}${lineEnd}`,
+  )
 }
 
 /** Reads a line in the middle of others, as blocks have them. */
 const around = (line: string): { text: string; start: number; end: number } => {
-  const before = '203.0.113.9 - - [22/Nov/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "x"\n'
-  return { text: `${before}${line}\n${before}`, start: before.length, end: before.length + line.length }
+  const lineBefore = '203.0.113.9 - - [22/Nov/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "x"\n'
+  return {
+    text: `${lineBefore}${line}\n${lineBefore}`,
+    start: lineBefore.length,
+    end: lineBefore.length + line.length,
+  }
 }
 
 const formats: Format[] = ['combined', 'vcombined', 'combined-forwarded']
@@ -247,7 +276,7 @@ for (const format of formats)
   })
 
 test('any bytes read in place are what pattern.ts reads, also at the end of a text', () => {
-  const pieces = of(
+  const pieces = pickFrom(
     '"',
     '" ',
     ' ',
@@ -287,12 +316,14 @@ test('kinds and events of lines are those that the whole requests have', () => {
   fc.assert(
     fc.property(anyLine, fc.nat(1e9), (parts, offset) => {
       const { text, start, end } = around(textOf('combined-forwarded', parts))
-      const [one, other] = [quick, whole].map((read) => structuredClone(read(text, start, end, offset)))
-      kinds.add(other!.events.length > 0 ? `${other!.kind} with events` : other!.kind)
-      expect(one).toEqual(other!)
+      const [quickLine, wholeLine] = [quick, whole].map((read) =>
+        structuredClone(read(text, start, end, offset)),
+      )
+      kinds.add(wholeLine!.events.length > 0 ? `${wholeLine!.kind} with events` : wholeLine!.kind)
+      expect(quickLine).toEqual(wholeLine!)
     }),
     { numRuns: runs(10_000) },
   )
-  const all = ['agent with events', 'asset', 'bad', 'bot', 'person', 'person with events']
-  expect([...kinds].toSorted()).toEqual(all)
+  const allKinds = ['agent with events', 'asset', 'bad', 'bot', 'person', 'person with events']
+  expect([...kinds].toSorted()).toEqual(allKinds)
 })

@@ -62,13 +62,13 @@ export function plainReader(format: string): PlainReader | null {
       const ms = timeAt(text, open)
       if (!(ms >= 0)) return false
       line.timeMs = ms
-      const rest = readReferrerAndAgent(
+      const agentEnd = readReferrerAndAgent(
         line,
         readNumbers(line, readRequest(line, open + stampChars, end)),
         end,
       )
-      if (rest < 0) return false
-      const fieldsEnd = forwarded === undefined ? rest : readForwarded(line, rest, end)
+      if (agentEnd < 0) return false
+      const fieldsEnd = forwarded === undefined ? agentEnd : readForwarded(line, agentEnd, end)
       return fieldsEnd >= 0 && (fieldsEnd >= end || !hasOpenQuote(text, fieldsEnd, end))
     },
     request: () => requestOf(line, host !== undefined, forwarded !== undefined),
@@ -121,7 +121,7 @@ function unusualFinder(): (text: string, from: number) => number {
   }
 }
 
-const orEnd = (text: string, at: number): number => (at < 0 ? text.length : at)
+const orEnd = (text: string, index: number): number => (index < 0 ? text.length : index)
 
 const space = 32
 const quote = 34
@@ -135,20 +135,20 @@ const stampChars = 30
 const stamp = /\[(\d\d\/[A-Za-z]{3}\/\d{4}:)(\d\d:\d\d:\d\d)( [+-]\d{4}\] ")/y
 
 /** The time at an opening bracket, NaN for another spelling. Lines share their date and zone. */
-function timeReader(): (text: string, at: number) => number {
+function timeReader(): (text: string, offset: number) => number {
   let day = ''
   let zone = ''
   let midnightMs = Number.NaN
-  return (text, at) => {
-    if (day === '' || !text.startsWith(day, at + 1) || !text.startsWith(zone, at + 21)) {
-      stamp.lastIndex = at
-      const found = stamp.exec(text)
-      if (found === null) return Number.NaN
-      day = Buffer.from(found[1]!).toString() // a copy: a part of a block would hold all of it
-      zone = Buffer.from(found[3]!).toString()
+  return (text, offset) => {
+    if (day === '' || !text.startsWith(day, offset + 1) || !text.startsWith(zone, offset + 21)) {
+      stamp.lastIndex = offset
+      const match = stamp.exec(text)
+      if (match === null) return Number.NaN
+      day = Buffer.from(match[1]!).toString() // a copy: a part of a block would hold all of it
+      zone = Buffer.from(match[3]!).toString()
       midnightMs = dateTimeMs(day.slice(0, -1), '00:00:00', zone.slice(1, 6))
     }
-    const ms = midnightMs + secondOfDay(text, at + 13) * 1_000
+    const ms = midnightMs + secondOfDay(text, offset + 13) * 1_000
     return ms < timeMsMax ? ms : Number.NaN
   }
 }
@@ -163,15 +163,17 @@ const portCharsMax = 5
 /** `shop.example:443 ` */
 function readHost(line: PlainLine, start: number, end: number): number {
   const { text } = line
-  let at = start
-  while (text.charCodeAt(at) > space && text.charCodeAt(at) !== colon) at++
-  if (text.charCodeAt(at) !== colon) return end
+  let offset = start
+  while (text.charCodeAt(offset) > space && text.charCodeAt(offset) !== colon) offset++
+  if (text.charCodeAt(offset) !== colon) return end
   line.hostStart = start
-  line.hostEnd = at
-  at++
-  while (isDigit(text.charCodeAt(at))) at++
-  return text.charCodeAt(at) === space && at > line.hostEnd + 1 && at <= line.hostEnd + portCharsMax + 1
-    ? at + 1
+  line.hostEnd = offset
+  offset++
+  while (isDigit(text.charCodeAt(offset))) offset++
+  return text.charCodeAt(offset) === space &&
+    offset > line.hostEnd + 1 &&
+    offset <= line.hostEnd + portCharsMax + 1
+    ? offset + 1
     : end
 }
 
@@ -187,21 +189,21 @@ function readPeer(line: PlainLine, start: number, end: number, hasHost: boolean)
   line.addressStart = start
   line.addressEnd = next
   const last = Math.min(end, next + userCharsMax + 2)
-  for (let at = next + 3; at < last; at++) {
-    const code = text.charCodeAt(at)
-    if (code === bracket) return at
-    if (hasHost && code === space && text.charCodeAt(at + 1) !== bracket) return -1
+  for (let offset = next + 3; offset < last; offset++) {
+    const code = text.charCodeAt(offset)
+    if (code === bracket) return offset
+    if (hasHost && code === space && text.charCodeAt(offset + 1) !== bracket) return -1
   }
   return -1
 }
 
 /** Where an address ends, or -1. Names, ports, brackets, zones and mapped addresses are left to `pattern.ts`. */
 function addressEnd(text: string, start: number): number {
-  let at = start
+  let offset = start
   let octet = -1
   let dots = 0
-  for (; ; at++) {
-    const digit = text.charCodeAt(at) - 48
+  for (; ; offset++) {
+    const digit = text.charCodeAt(offset) - 48
     if (digit >= 0 && digit <= 9) {
       if (octet === 0) return -1 // leading zeros are octal to some programs
       octet = octet < 0 ? digit : octet * 10 + digit
@@ -211,7 +213,7 @@ function addressEnd(text: string, start: number): number {
       octet = -1
     } else break
   }
-  if (dots === 3 && octet >= 0) return at
+  if (dots === 3 && octet >= 0) return offset
   return dots === 0 ? addressEndIPv6(text, start) : -1
 }
 
@@ -222,30 +224,30 @@ const groupsMax = 8
 const groupCharsMax = 4
 
 function addressEndIPv6(text: string, start: number): number {
-  let at = start
+  let offset = start
   let groups = 0
   let chars = 0
   let hasGap = false
-  for (; ; at++) {
-    const code = text.charCodeAt(at)
+  for (; ; offset++) {
+    const code = text.charCodeAt(offset)
     const isHex = isDigit(code) || ((code | 32) >= 97 && (code | 32) <= 102)
     if (isHex) {
       if (++chars > groupCharsMax) return -1
       if (chars === 1) groups++
     } else if (code === colon) {
-      const isGap = text.charCodeAt(at + 1) === colon
+      const isGap = text.charCodeAt(offset + 1) === colon
       if (isGap && hasGap) return -1
       if (!isGap && chars === 0) return -1
       if (isGap) {
         hasGap = true
-        at++
+        offset++
       }
       chars = 0
     } else break
   }
-  const endsInColon = text.charCodeAt(at - 1) === colon && text.charCodeAt(at - 2) !== colon
+  const endsInColon = text.charCodeAt(offset - 1) === colon && text.charCodeAt(offset - 2) !== colon
   const isAddress = hasGap ? groups < groupsMax : groups === groupsMax
-  return isAddress && !endsInColon ? at : -1
+  return isAddress && !endsInColon ? offset : -1
 }
 
 const methodCharsMax = 32
@@ -256,17 +258,17 @@ function readRequest(line: PlainLine, start: number, end: number): number {
   const { text } = line
   const close = text.indexOf('"', start)
   if (close < 0 || close >= end) return -1
-  let at = start
-  while (isUpper(text.charCodeAt(at)) || (text.charCodeAt(at) === minus && at > start)) at++
-  const isMethod = at > start && at - start <= methodCharsMax && text.charCodeAt(at) === space
-  if (!isMethod || text.charCodeAt(at + 1) !== slash) return -1
+  let offset = start
+  while (isUpper(text.charCodeAt(offset)) || (text.charCodeAt(offset) === minus && offset > start)) offset++
+  const isMethod = offset > start && offset - start <= methodCharsMax && text.charCodeAt(offset) === space
+  if (!isMethod || text.charCodeAt(offset + 1) !== slash) return -1
   let last = close - 1
-  const least = Math.max(at + 1, close - protocolCharsMax)
-  while (last > least && text.charCodeAt(last) !== space) last--
-  if (last <= least || last + 6 >= close || !text.startsWith('HTTP/', last + 1)) return -1
+  const lowerBound = Math.max(offset + 1, close - protocolCharsMax)
+  while (last > lowerBound && text.charCodeAt(last) !== space) last--
+  if (last <= lowerBound || last + 6 >= close || !text.startsWith('HTTP/', last + 1)) return -1
   if (!isDigit(text.charCodeAt(last + 6))) return -1
   line.methodStart = start
-  line.pathStart = at + 1
+  line.pathStart = offset + 1
   line.pathEnd = last
   line.protocolEnd = close
   findPage(line)
@@ -282,15 +284,15 @@ const equals = 61
 
 function findPage(line: PlainLine): void {
   const { text, pathEnd } = line
-  let at = line.pathStart
+  let offset = line.pathStart
   let hasPairs = false
-  for (; at < pathEnd; at++) {
-    const code = text.charCodeAt(at)
+  for (; offset < pathEnd; offset++) {
+    const code = text.charCodeAt(offset)
     if (code === question || code === hash) break
     if (code === equals) hasPairs = true
   }
-  line.pageEnd = at
-  line.hasPairs = hasPairs || at < pathEnd
+  line.pageEnd = offset
+  line.hasPairs = hasPairs || offset < pathEnd
 }
 
 const countCharsMax = 15
@@ -303,23 +305,23 @@ function readNumbers(line: PlainLine, close: number): number {
   const isStatus = status >= 100 && status <= 599
   if (!isStatus || text.charCodeAt(close + 1) !== space || text.charCodeAt(close + 5) !== space) return -1
   const start = close + 6
-  let at = start
+  let offset = start
   let bytes: number | null = null
-  if (text.charCodeAt(at) === minus) at++
+  if (text.charCodeAt(offset) === minus) offset++
   else {
     bytes = 0
-    while (isDigit(text.charCodeAt(at))) bytes = bytes * 10 + text.charCodeAt(at++) - 48
-    if (at === start || at - start > countCharsMax) return -1
+    while (isDigit(text.charCodeAt(offset))) bytes = bytes * 10 + text.charCodeAt(offset++) - 48
+    if (offset === start || offset - start > countCharsMax) return -1
   }
-  if (text.charCodeAt(at) !== space || text.charCodeAt(at + 1) !== quote) return -1
+  if (text.charCodeAt(offset) !== space || text.charCodeAt(offset + 1) !== quote) return -1
   line.status = status
   line.bytes = bytes
-  return at + 2
+  return offset + 2
 }
 
 /** NaN for other characters. */
-function digitAt(text: string, at: number): number {
-  const digit = text.charCodeAt(at) - 48
+function digitAt(text: string, offset: number): number {
+  const digit = text.charCodeAt(offset) - 48
   return digit >= 0 && digit <= 9 ? digit : Number.NaN
 }
 
@@ -343,12 +345,12 @@ function readReferrerAndAgent(line: PlainLine, start: number, end: number): numb
 function readForwarded(line: PlainLine, start: number, end: number): number {
   const { text } = line
   if (start + 2 > end || text.charCodeAt(start) !== space || text.charCodeAt(start + 1) !== quote) return -1
-  let at = start + 2
-  line.forwardedStart = at
-  if (text.charCodeAt(at) === minus) at++
-  else while (at < end && isOfForwarded(text.charCodeAt(at))) at++
-  line.forwardedEnd = at
-  return at < end && text.charCodeAt(at) === quote ? at + 1 : -1
+  let offset = start + 2
+  line.forwardedStart = offset
+  if (text.charCodeAt(offset) === minus) offset++
+  else while (offset < end && isOfForwarded(text.charCodeAt(offset))) offset++
+  line.forwardedEnd = offset
+  return offset < end && text.charCodeAt(offset) === quote ? offset + 1 : -1
 }
 
 /** Digits, letters, colon, dot, comma and space. */

@@ -138,9 +138,10 @@ export function makeReceiver(services: ReceiverServices): AccessReceiver {
       const { source } = status
       const { siteId } = sender.options
       const key = { orgId: sender.orgId, siteId }
-      const found = source === null ? null : (await findSource(services.store, { ...key, source })).known
+      const storedPosition =
+        source === null ? null : (await findSource(services.store, { ...key, source })).known
       const isWarm = services.isShared || source === null || memoryOf(sender)?.warmed.has(source) === true
-      return { position: found?.position ?? 0, tail: found?.tail ?? '', epoch, isWarm }
+      return { position: storedPosition?.position ?? 0, tail: storedPosition?.tail ?? '', epoch, isWarm }
     },
     async store(sender, lines, isDrain = false) {
       requireEpoch(lines, epoch)
@@ -169,18 +170,18 @@ export function makeReceiver(services: ReceiverServices): AccessReceiver {
 type Judging = Pick<ReceiverServices, 'evidenceMaxAgeDays' | 'hostNames'>
 
 function newMemory(
-  { options: given, keyId }: Sender,
+  { options: logOptions, keyId }: Sender,
   evidence: Evidence,
   { evidenceMaxAgeDays, hostNames }: Judging,
 ): Memory {
   const observedBy = keyId === importKeyId ? applianceObserver : keyId
-  const options = { ...given, evidence, evidenceMaxAgeDays, hostNames, observedBy }
+  const options = { ...logOptions, evidence, evidenceMaxAgeDays, hostNames, observedBy }
   return { options, eventsOf: agentEvents(options), warmed: new Set(), running: Promise.resolve() }
 }
 
 /** The reader then asks for its position again, and reads the sessions into the new memory. */
-function requireEpoch({ epoch: sent }: LogLines, epoch: string): void {
-  if (sent !== '' && sent !== epoch)
+function requireEpoch({ epoch: sentEpoch }: LogLines, epoch: string): void {
+  if (sentEpoch !== '' && sentEpoch !== epoch)
     throw new AppError('unavailable', 'The appliance was restarted. Ask for the position of the log again.')
 }
 
@@ -227,7 +228,9 @@ function requestCounts() {
     },
     listBad: () => [...bad].map(([door, lines]) => ({ door, lines })),
     add({ events, access }: LinesToStore): void {
-      events.forEach(({ verdict }, at) => access.requests[at] !== null && add('agent', verdict ?? null, 1))
+      events.forEach(
+        ({ verdict }, index) => access.requests[index] !== null && add('agent', verdict ?? null, 1),
+      )
       for (const { kind, requests } of access.counts) add(kind, null, requests)
     },
     list: () => [...counts.values()],
@@ -277,17 +280,22 @@ async function storeRest(
   tail: string,
 ): Promise<StoreAnswer | null> {
   const { lines } = storing
-  const at = position - lines.from
-  if (at <= 0 || at >= lines.text.length || tailHash(lastLine(lines.text, at)) !== tail) return null
-  const first = { ...lines, to: position, text: lines.text.slice(0, at) }
-  const rest = { ...lines, from: position, text: lines.text.slice(at) }
-  const known = await storeLines(services, { ...storing, lines: first })
-  if (known.state === 'behind') return known
-  const stored = await storeLines(services, { ...storing, lines: rest })
-  addSums(stored.sums, known.sums)
-  const before = known.sums.lines
-  const later = stored.errors.map(({ line, message }) => ({ line: line + before, message }))
-  return { ...stored, errors: [...known.errors, ...later].slice(0, lineErrorsMax) }
+  const splitOffset = position - lines.from
+  if (
+    splitOffset <= 0 ||
+    splitOffset >= lines.text.length ||
+    tailHash(lastLine(lines.text, splitOffset)) !== tail
+  )
+    return null
+  const first = { ...lines, to: position, text: lines.text.slice(0, splitOffset) }
+  const newLines = { ...lines, from: position, text: lines.text.slice(splitOffset) }
+  const knownAnswer = await storeLines(services, { ...storing, lines: first })
+  if (knownAnswer.state === 'behind') return knownAnswer
+  const stored = await storeLines(services, { ...storing, lines: newLines })
+  addSums(stored.sums, knownAnswer.sums)
+  const knownLineCount = knownAnswer.sums.lines
+  const later = stored.errors.map(({ line, message }) => ({ line: line + knownLineCount, message }))
+  return { ...stored, errors: [...knownAnswer.errors, ...later].slice(0, lineErrorsMax) }
 }
 
 /** Of the requests by agents in a batch, which all counted as stored. */
@@ -341,32 +349,33 @@ export function* lineBatches(reading: LineReading): Generator<LinesToStore | nul
   const read = lineReader(reading.parse, reading.eventsOf, source)
   let batch = lineBatch(log, from, { isDrain })
   let errors: LineError[] = []
-  let at = from === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
+  let offset = from === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
   let number = 0
-  let pausedAt = at
-  while (at < text.length) {
-    if (at - pausedAt > pauseChars || number % pauseLines === 0) {
-      pausedAt = at
+  let pausedAt = offset
+  while (offset < text.length) {
+    if (offset - pausedAt > pauseChars || number % pauseLines === 0) {
+      pausedAt = offset
       yield null
     }
     number++
-    const feed = text.indexOf('\n', at)
+    const feed = text.indexOf('\n', offset)
     const next = cutTail !== null || feed < 0 ? text.length : feed + 1
-    const line = readOne(lines, read, at, feed < 0 ? text.length : feed)
+    const line = readOne(lines, read, offset, feed < 0 ? text.length : feed)
     const end = cutTail === null ? from + next : to
     const { kind, timeMs, bytes, events } = line
     if (events.length === 0) batch.count(end, kind, timeMs, bytes)
     else batch.add({ number, end, kind, timeMs, bytes, events })
     if (kind === 'bad' && errors.length < lineErrorsMax)
       errors.push({ line: number, message: line.problem ?? `does not fit ${lines.format}` })
-    at = next
-    if (batch.isFull() && at < text.length) {
-      yield toStore(batch, errors, lastLine(text, at))
-      batch = lineBatch(log, from + at, { isDrain })
+    offset = next
+    if (batch.isFull() && offset < text.length) {
+      yield toStore(batch, errors, lastLine(text, offset))
+      batch = lineBatch(log, from + offset, { isDrain })
       errors = []
     }
   }
-  if (batch.lines > 0) yield toStore(batch, errors, cutTail === null ? lastLine(text, at) : { hash: cutTail })
+  if (batch.lines > 0)
+    yield toStore(batch, errors, cutTail === null ? lastLine(text, offset) : { hash: cutTail })
 }
 
 const carriageReturn = 13
@@ -378,9 +387,14 @@ const longLine: ReadLine = {
   problem: 'is longer than 64 KiB',
 }
 
-function readOne({ text, from, cutTail }: LogLines, read: LineReader, at: number, stop: number): ReadLine {
+function readOne(
+  { text, from, cutTail }: LogLines,
+  read: LineReader,
+  offset: number,
+  stop: number,
+): ReadLine {
   // After a truncation, a server that did not open its log to append writes at its old offset, behind NUL bytes.
-  let start = at
+  let start = offset
   while (start < stop && text.charCodeAt(start) === 0) start++
   const end = stop > start && text.charCodeAt(stop - 1) === carriageReturn ? stop - 1 : stop
   if (cutTail !== null || end - start > lineBytesMax) return longLine

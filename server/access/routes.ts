@@ -30,7 +30,7 @@ export interface AccessRoutesServices extends AdmissionServices {
   accessReceiver: AccessReceiver
 }
 
-const sent = {
+const logParameters = {
   siteId: 'one',
   format: 'one',
   source: 'one',
@@ -47,7 +47,7 @@ const sent = {
   trustedProxy: 'one',
 } as const
 
-const asked = {
+const statusParameters = {
   siteId: 'one',
   source: 'one',
   path: 'one',
@@ -65,7 +65,7 @@ export function accessRoutes(services: AccessRoutesServices) {
 
   async function receive(request: Request, key: ApiKey, count: RequestCount): Promise<Response> {
     await requireAdmission(services, request)
-    const query = readQuery(request, sent)
+    const query = readQuery(request, logParameters)
     checkQuery(query)
     const sender = senderOf(key, query)
     mediaType(request.headers.get('content-type'), ['text/plain', 'application/x-ndjson'])
@@ -87,7 +87,7 @@ export function accessRoutes(services: AccessRoutesServices) {
     const lines = linesOf(query, text, format, isDrain)
     if (query.one('warm') === 'true') {
       await services.accessReceiver.warm(sender, lines)
-      return json({ ok: true, ...nothing, position: lines.from }, 202)
+      return json({ ok: true, ...zeroSums, position: lines.from }, 202)
     }
     const answer = await services.accessReceiver.store(sender, lines, isDrain)
     count.accepted = answer.sums.stored
@@ -100,7 +100,7 @@ export function accessRoutes(services: AccessRoutesServices) {
   return new Elysia()
     .get(accessLogsPath, async ({ request }) => {
       const key = await services.guard.ingest(request)
-      const query = readQuery(request, asked)
+      const query = readQuery(request, statusParameters)
       checkQuery(query)
       const sender = senderOf(key, query)
       const status: LogStatus = {
@@ -222,21 +222,21 @@ const testBody = /^\{"content":"tests?"\}\s*$/
  * the address.
  */
 function drainFormat(
-  known: Map<string, StreamFormat>,
+  streamFormats: Map<string, StreamFormat>,
   { orgId, keyId, options }: Sender,
-  given: string,
+  requestedFormat: string,
   path: string,
   text: string,
 ): string | null {
-  if (given !== 'auto') {
-    const format = formatGiven(given)
+  if (requestedFormat !== 'auto') {
+    const format = formatGiven(requestedFormat)
     if (!format.hasUserAgent) throw invalidQuery('format', `the body ${withoutUserAgent({ format })}`)
-    return given
+    return requestedFormat
   }
   if (text === '' || testBody.test(text)) return null
   const head = text.slice(0, headChars)
   const name = JSON.stringify([orgId, options.siteId, keyId, path])
-  const stream = known.get(name) ?? createStreamFormat()
+  const stream = streamFormats.get(name) ?? createStreamFormat()
   const format = stream.read(head)
   if ('seen' in format)
     throw new AppError('unsupported_media_type', `The body is not an access log: ${format.seen}.`, {
@@ -247,9 +247,9 @@ function drainFormat(
     throw new AppError('unsupported_media_type', `The body ${problem}.`, {
       hint: 'Configure the server to log in the combined format.',
     })
-  known.delete(name)
-  known.set(name, stream)
-  if (known.size > drainFormatsMax) known.delete(known.keys().next().value!)
+  streamFormats.delete(name)
+  streamFormats.set(name, stream)
+  if (streamFormats.size > drainFormatsMax) streamFormats.delete(streamFormats.keys().next().value!)
   return format.name
 }
 
@@ -290,8 +290,8 @@ function missing(name: string): never {
   throw invalidQuery(name, `${name} is required with source`, 'required')
 }
 
-const nothing = { lines: 0, stored: 0, deduped: 0, people: 0, excluded: 0, bad: 0, errors: [] }
-const testAnswer = { ok: true, ...nothing, position: 0 }
+const zeroSums = { lines: 0, stored: 0, deduped: 0, people: 0, excluded: 0, bad: 0, errors: [] }
+const testAnswer = { ok: true, ...zeroSums, position: 0 }
 
 function answerOf({ state, position, tail, sums, errors }: StoreAnswer) {
   if (state === 'behind')

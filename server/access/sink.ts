@@ -14,8 +14,8 @@ export function noLines(): LineSums {
   return { lines: 0, stored: 0, deduped: 0, people: 0, excluded: 0, bad: 0 }
 }
 
-export function addSums(to: LineSums, more: LineSums): void {
-  for (const name of Object.keys(to) as (keyof LineSums)[]) to[name] += more[name]
+export function addSums(to: LineSums, addend: LineSums): void {
+  for (const name of Object.keys(to) as (keyof LineSums)[]) to[name] += addend[name]
 }
 
 /** What a reader says about its log when it asks for a position, also to renew its claim. */

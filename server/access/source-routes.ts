@@ -110,8 +110,8 @@ export type SourcesView = ReturnType<typeof sourcesView> & { doors: OpenDoors }
 
 function logOf(logs: Map<string, LogView>, siteId: string, path: string): LogView {
   const name = JSON.stringify([siteId, path])
-  const known = logs.get(name)
-  if (known !== undefined) return known
+  const existingLog = logs.get(name)
+  if (existingLog !== undefined) return existingLog
   const log: LogView = {
     siteId,
     path,

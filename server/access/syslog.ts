@@ -58,10 +58,14 @@ export function syslogRules(text: string): SyslogRule[] {
 }
 
 function pairsOf(text: string): SyslogRule[] {
-  const pairs = text.split(',').filter((each) => each.trim() !== '')
+  const pairs = text.split(',').filter((pair) => pair.trim() !== '')
   return pairs.map((pair) => {
-    const at = pair.indexOf('=')
-    return ruleOf(pair.slice(0, Math.max(0, at)).trim(), pair.slice(at + 1).trim(), defaultOrg)
+    const equalsIndex = pair.indexOf('=')
+    return ruleOf(
+      pair.slice(0, Math.max(0, equalsIndex)).trim(),
+      pair.slice(equalsIndex + 1).trim(),
+      defaultOrg,
+    )
   })
 }
 
@@ -71,13 +75,13 @@ function ruleOf(siteId: string, address: string, org: string): SyslogRule {
       `syslog over TCP is not received: "${address}"`,
       'use udp:HOST:PORT, or let rsyslog or syslog-ng write a file, and watch that',
     )
-  const [, kind, rest = ''] = /^(udp|unix):(.+)$/.exec(address) ?? []
-  const [, v6, name = '', digits = ''] = /^(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+)):(\d{1,5})$/.exec(rest) ?? []
+  const [, kind, target = ''] = /^(udp|unix):(.+)$/.exec(address) ?? []
+  const [, v6, name = '', digits = ''] = /^(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+)):(\d{1,5})$/.exec(target) ?? []
   const port = Number(digits)
   const isUdp = kind === 'udp' && digits !== '' && port <= 65_535
   if (siteId === '' || siteId.length > limits.idCharsMax || !(isUdp || kind === 'unix'))
     throw new UsageError(`"${siteId}=${address}" is not SITE=udp:HOST:PORT or SITE=unix:PATH`)
-  return { siteId, org, at: isUdp ? { host: v6 ?? name, port } : { unix: rest }, trustedProxies: [] }
+  return { siteId, org, at: isUdp ? { host: v6 ?? name, port } : { unix: target }, trustedProxies: [] }
 }
 
 const waitingBytesMax = 8 * 1024 * 1024
@@ -102,7 +106,7 @@ export interface SyslogListener {
 /** Listens, and stores what arrives in batches. Rejects when the address cannot be used. */
 export async function listenSyslog(services: SyslogServices, rule: SyslogRule): Promise<SyslogListener> {
   const { clock, log } = services
-  const { siteId, org, at } = rule
+  const { siteId, org, at: listenAddress } = rule
   const report: SyslogReport = {
     siteId,
     org,
@@ -153,7 +157,7 @@ export async function listenSyslog(services: SyslogServices, rule: SyslogRule): 
       isRunning = false
     })()
   }
-  const socket = await openSocket(at, receive, cut)
+  const socket = await openSocket(listenAddress, receive, cut)
   report.listen = socket.address
   const timer = setInterval(flush, flushMs)
   log.info('syslog_listening', { listen: report.listen, site: siteId })
@@ -196,10 +200,10 @@ function batchStorer(
     let withoutAgents: string | null = null
     for (const [sender, lines] of waiting) {
       const stream = streamOf(sender)
-      for (const [format, some] of stream.divide(lines)) {
-        const same = byFormat.get(format)
-        if (same === undefined) byFormat.set(format, some)
-        else for (const line of some) same.push(line)
+      for (const [format, formatLines] of stream.divide(lines)) {
+        const existingLines = byFormat.get(format)
+        if (existingLines === undefined) byFormat.set(format, formatLines)
+        else for (const line of formatLines) existingLines.push(line)
       }
       const problem = stream.problem()
       if (problem !== null) withoutAgents = `what ${sender.trim()} sends ${problem}`
@@ -257,15 +261,15 @@ interface Socket {
 }
 
 async function openSocket(
-  at: SyslogRule['at'],
+  listenAddress: SyslogRule['at'],
   receive: (datagram: Buffer, peer: string) => void,
   cut: () => void,
 ): Promise<Socket> {
-  if ('unix' in at) {
-    const socket = receiveDatagrams(at.unix, (datagram) => receive(datagram, ''), cut)
-    return { address: `unix:${at.unix}`, droppedByKernel: () => 0, ...socket }
+  if ('unix' in listenAddress) {
+    const socket = receiveDatagrams(listenAddress.unix, (datagram) => receive(datagram, ''), cut)
+    return { address: `unix:${listenAddress.unix}`, droppedByKernel: () => 0, ...socket }
   }
-  const { host, port } = at
+  const { host, port } = listenAddress
   try {
     const socket = await Bun.udpSocket({
       hostname: host,

@@ -66,28 +66,33 @@ const sampledEvery = 5
  * compared as a whole, which costs a quarter of making it a text and finding that in a map.
  */
 function textCache<T>(meaning: (text: string) => T): TextCache<T> {
-  const known = new Map<string, T>()
+  const meaningByText = new Map<string, T>()
   const slots: ({ text: string; means: T } | undefined)[] = Array.from({ length: slotsMask + 1 })
-  const of = (text: string): T => {
+  const findMeaning = (text: string): T => {
     if (text.length > textCharsMax) return meaning(text)
-    const found = known.get(text)
-    if (found !== undefined) return found
-    if (known.size >= textsMax) known.clear()
+    const cachedMeaning = meaningByText.get(text)
+    if (cachedMeaning !== undefined) return cachedMeaning
+    if (meaningByText.size >= textsMax) meaningByText.clear()
     const means = meaning(text)
-    known.set(copyOf(text), means)
+    meaningByText.set(copyOf(text), means)
     return means
   }
   return {
-    of,
+    of: findMeaning,
     at(text, start, end) {
       let sum = end - start
-      for (let at = start; at < end; at += sampledEvery) sum = (Math.imul(sum, 31) + text.charCodeAt(at)) | 0
+      for (let index = start; index < end; index += sampledEvery)
+        sum = (Math.imul(sum, 31) + text.charCodeAt(index)) | 0
       const slot = (sum ^ (sum >>> 16)) & slotsMask
-      const found = slots[slot]
-      if (found !== undefined && found.text.length === end - start && text.startsWith(found.text, start))
-        return found.means
+      const cachedSlot = slots[slot]
+      if (
+        cachedSlot !== undefined &&
+        cachedSlot.text.length === end - start &&
+        text.startsWith(cachedSlot.text, start)
+      )
+        return cachedSlot.means
       const part = text.slice(start, end)
-      const means = of(part)
+      const means = findMeaning(part)
       if (part.length <= textCharsMax) slots[slot] = { text: copyOf(part), means }
       return means
     },
@@ -120,10 +125,10 @@ export function isAsset(path: string | null): boolean {
 
 /** Where the dot of a name's ending is, -1 without one that an asset may have. */
 function endingStart(text: string, start: number, end: number): number {
-  const least = Math.max(start, end - endingCharsMax - 1)
-  for (let at = end - 1; at >= least; at--) {
-    const code = text.charCodeAt(at)
-    if (code === dot) return at
+  const firstIndex = Math.max(start, end - endingCharsMax - 1)
+  for (let index = end - 1; index >= firstIndex; index--) {
+    const code = text.charCodeAt(index)
+    if (code === dot) return index
     if (code === slash) return -1
   }
   return -1
@@ -194,8 +199,8 @@ for (const [vendor, name, hosts, sources = []] of assistants) {
 /** The assistant that sent a person here; null for any other request. */
 export function assistantOf({ referrer, path }: LogRequest): Assistant | null {
   const host = referrer === null ? undefined : /^(?:https?|android-app):\/\/([^/?#:]+)/i.exec(referrer)?.[1]
-  const found = host === undefined ? null : assistantAt(host)
-  if (found !== null) return found
+  const assistant = host === undefined ? null : assistantAt(host)
+  if (assistant !== null) return assistant
   if (path === null || !path.includes(sourceParameter)) return null
   const source = new URLSearchParams(path.slice(path.indexOf('?') + 1)).get('utm_source')
   return bySource.get((source ?? '').toLowerCase().replace(/^www\./, '')) ?? null
@@ -206,24 +211,24 @@ const sourceParameter = 'utm_source='
 function assistantAt(host: string): Assistant | null {
   let name = host.toLowerCase()
   while (name !== '') {
-    const found = byHost.get(name)
-    if (found !== undefined) return found
+    const assistant = byHost.get(name)
+    if (assistant !== undefined) return assistant
     name = name.slice(name.indexOf('.') + 1 || name.length)
   }
   return null
 }
 
 /** -1 for other URLs than those of nearly all referrers. */
-function hostStart(text: string, at: number): number {
-  if (text.startsWith('https://', at)) return at + 8
-  return text.startsWith('http://', at) ? at + 7 : -1
+function hostStart(text: string, offset: number): number {
+  if (text.startsWith('https://', offset)) return offset + 8
+  return text.startsWith('http://', offset) ? offset + 7 : -1
 }
 
 /** Where the host of a URL ends. */
 function hostEnd(text: string, start: number, end: number): number {
-  for (let at = start; at < end; at++) {
-    const code = text.charCodeAt(at)
-    if (code === slash || code === question || code === hash || code === colon) return at
+  for (let index = start; index < end; index++) {
+    const code = text.charCodeAt(index)
+    if (code === slash || code === question || code === hash || code === colon) return index
   }
   return end
 }

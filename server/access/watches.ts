@@ -40,33 +40,41 @@ export function watchRules(text: string): WatchRule[] {
 function pairsOf(text: string): WatchRule[] {
   const pairs = text.split(',').filter((pair) => pair.trim() !== '')
   return pairs.map((pair) => {
-    const at = pair.indexOf('=')
-    if (at <= 0 || at === pair.length - 1)
+    const equalsIndex = pair.indexOf('=')
+    if (equalsIndex <= 0 || equalsIndex === pair.length - 1)
       throw new UsageError(`"${pair}" is not SITE=PATH, such as shop=/var/log/nginx/access.log`)
-    const given: Record<string, string> = { site: pair.slice(0, at).trim(), path: pair.slice(at + 1).trim() }
+    const fieldValues: Record<string, string> = {
+      site: pair.slice(0, equalsIndex).trim(),
+      path: pair.slice(equalsIndex + 1).trim(),
+    }
     return ruleOf({
-      text: (field, byDefault = '') => given[field] ?? byDefault,
-      optional: (field) => given[field] ?? null,
+      text: (field, byDefault = '') => fieldValues[field] ?? byDefault,
+      optional: (field) => fieldValues[field] ?? null,
       texts: () => [],
       flag: () => false,
     })
   })
 }
 
-function ruleOf(given: OptionTable): WatchRule {
-  const siteId = given.text('site')
+function ruleOf(optionTable: OptionTable): WatchRule {
+  const siteId = optionTable.text('site')
   if (siteId.length > limits.idCharsMax)
     throw new UsageError(`a site has at most ${limits.idCharsMax} characters`)
-  const format = given.text('format', 'auto')
+  const format = optionTable.text('format', 'auto')
   if (format !== 'auto') formatNamed(format)
   const options: LogOptions = {
     siteId,
-    keepQuery: given.texts('keep-query'),
-    keepAddresses: given.flag('keep-addresses'),
-    trustedProxies: given.texts('trusted-proxy'),
+    keepQuery: optionTable.texts('keep-query'),
+    keepAddresses: optionTable.flag('keep-addresses'),
+    trustedProxies: optionTable.texts('trusted-proxy'),
   }
   trustReader(options.trustedProxies)
-  return { org: given.text('org', defaultOrg), path: resolve(given.text('path')), format, options }
+  return {
+    org: optionTable.text('org', defaultOrg),
+    path: resolve(optionTable.text('path')),
+    format,
+    options,
+  }
 }
 
 export interface LogInputServices {
@@ -105,8 +113,8 @@ function syslogSender({ store }: LogInputServices): (rule: SyslogRule) => Promis
 
 /** It may be created later, by the setup of the first owner or by a person. */
 async function orgIdOf(store: LogInputServices['store'], org: string): Promise<string> {
-  const found = await store.orgs.find(org)
-  if (found !== null) return found.id
+  const organization = await store.orgs.find(org)
+  if (organization !== null) return organization.id
   throw new AppError('unavailable', `There is no organization "${org}".`)
 }
 

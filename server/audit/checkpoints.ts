@@ -44,9 +44,9 @@ export interface TrailServices {
 /** Signs the heads that changed since the last checkpoint of their chain, stores them and writes them to the log. */
 export async function writeCheckpoints(trail: TrailServices, now: number): Promise<number> {
   const { store, key, folder, log } = trail
-  const known = folder === null ? null : newestInFile(folder)
+  const knownHashes = folder === null ? null : newestInFile(folder)
   const moved = Object.entries(await store.audit.heads())
-    .filter(([orgId, head]) => known?.get(orgId) !== head.hash)
+    .filter(([orgId, head]) => knownHashes?.get(orgId) !== head.hash)
     .map(([orgId, head]) => signHead(key, orgId, head, now))
   const stored = await storeCheckpoints(trail, moved)
   for (const head of stored) log.info('audit_checkpoint', { ...head })
@@ -117,18 +117,18 @@ export function readCheckpoints(
   const path = join(dataDir, checkpointsFileName)
   const exists = existsSync(path)
   const { lines, torn } = exists ? readFile(path) : noLines
-  const ours = trustedKeys(dataDir, ring)
-  const found: Checkpoints = { exists, anchors: [], newest: null, unsound: [], torn }
+  const ownKeys = trustedKeys(dataDir, ring)
+  const checkpoints: Checkpoints = { exists, anchors: [], newest: null, unsound: [], torn }
   const read = (head: SignedHead | null, line: number, place: string): void => {
-    const unsound = (message: string) => found.unsound.push({ line, place, message })
+    const unsound = (message: string) => checkpoints.unsound.push({ line, place, message })
     if (head === null) unsound('is not a checkpoint')
-    else if (ours.length > 0 && !ours.includes(head.key))
+    else if (ownKeys.length > 0 && !ownKeys.includes(head.key))
       unsound('is signed by a key that is neither audit-signing.key nor in the key ring')
     else if (!isSoundHead(head)) unsound('has an invalid signature')
     else {
-      const { orgId, count, hash, at } = head
-      found.anchors.push({ orgId, count, hash, source: place })
-      if (found.newest === null || at > found.newest) found.newest = at
+      const { orgId, count, hash, at: signedAt } = head
+      checkpoints.anchors.push({ orgId, count, hash, source: place })
+      if (checkpoints.newest === null || signedAt > checkpoints.newest) checkpoints.newest = signedAt
     }
   }
   for (const [index, head] of lines.entries())
@@ -136,11 +136,11 @@ export function readCheckpoints(
   let next = 1
   for (const { seq, ...head } of stored) {
     const missing = (line: number) => ({ line, place: inDatabase(line), message: 'is missing' })
-    if (seq > next) found.unsound.push(missing(next))
+    if (seq > next) checkpoints.unsound.push(missing(next))
     next = seq + 1
     read(head, seq, inDatabase(seq))
   }
-  return found
+  return checkpoints
 }
 
 /** Complete lines of the file, whatever they contain. */
@@ -175,11 +175,11 @@ function readFile(path: string): CheckpointFile {
 
 function parseHead(text: string): SignedHead | null {
   try {
-    const { orgId, count, hash, at, key, signature } = JSON.parse(text) as Record<string, unknown>
+    const { orgId, count, hash, at: signedAt, key, signature } = JSON.parse(text) as Record<string, unknown>
     if (typeof count !== 'number') return null
-    const texts = [orgId, hash, at, key, signature]
-    if (!texts.every((each) => typeof each === 'string')) return null
-    return { orgId, count, hash, at, key, signature } as SignedHead
+    const texts = [orgId, hash, signedAt, key, signature]
+    if (!texts.every((field) => typeof field === 'string')) return null
+    return { orgId, count, hash, at: signedAt, key, signature } as SignedHead
   } catch {
     return null
   }

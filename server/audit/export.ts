@@ -30,12 +30,12 @@ const pageEntries = 500
 /** Responds after the entry of the export is durable; the signed head covers exactly the exported entries. */
 export async function exportAudit(
   services: AuditExportServices,
-  who: Actor,
+  actor: Actor,
   body: ExportBody,
 ): Promise<Response> {
-  const share = acquireExport(services.exportShares, who.orgId, who.actor)
+  const share = acquireExport(services.exportShares, actor.orgId, actor.actor)
   try {
-    return await begin(services, who, body, share)
+    return await begin(services, actor, body, share)
   } catch (error) {
     share.release()
     throw error
@@ -44,16 +44,18 @@ export async function exportAudit(
 
 async function begin(
   services: AuditExportServices,
-  who: Actor,
+  actor: Actor,
   { format, raw, filter }: ExportBody,
   share: Share,
 ): Promise<Response> {
   const { store, clock, log, auditKey } = services
   const now = clock.now()
   const metadata = { format, filter: { ...filter } }
-  await store.audit.append(auditEntry(who, { action: 'audit.exported', target: who.orgId, metadata }, now))
-  const head = (await store.audit.heads())[who.orgId] ?? emptyHead
-  const entries = walkAudit(store, { orgId: who.orgId, filter, beforeSeq: head.count + 1 })
+  await store.audit.append(
+    auditEntry(actor, { action: 'audit.exported', target: actor.orgId, metadata }, now),
+  )
+  const head = (await store.audit.heads())[actor.orgId] ?? emptyHead
+  const entries = walkAudit(store, { orgId: actor.orgId, filter, beforeSeq: head.count + 1 })
   const ended = (failed: unknown) => {
     share.release()
     if (failed !== null) log.warn('export_incomplete', { message: String(failed) })
@@ -61,13 +63,13 @@ async function begin(
   if (format === 'csv') {
     const headers = {
       'content-type': 'text/csv; charset=utf-8',
-      'content-disposition': `attachment; filename="audit-${who.orgId}.csv"`,
+      'content-disposition': `attachment; filename="audit-${actor.orgId}.csv"`,
       'x-csv-formula-guard': raw ? 'off' : 'on',
     }
     const parts = csvParts(entries, !raw)
     return new Response(streamText({ parts, stallMs: limits.exportStallMs, ended }), { headers })
   }
-  const signed = signHead(auditKey, who.orgId, head, now)
+  const signed = signHead(auditKey, actor.orgId, head, now)
   const body = streamText({ parts: jsonParts(entries, signed), stallMs: limits.exportStallMs, ended })
   return new Response(body, { headers: { 'content-type': 'application/json' } })
 }

@@ -75,10 +75,10 @@ export function auditRoutes(services: AuditRoutesServices) {
   )
 }
 
-async function sendExport(services: AuditExportServices, request: Request, who: Actor): Promise<Response> {
+async function sendExport(services: AuditExportServices, request: Request, actor: Actor): Promise<Response> {
   const bytes = { bytesMax: limits.jsonBodyBytesMax }
   const body = exportOfBody(await readJsonObject(request, bytes, { emptyIsObject: true }))
-  const answer = await exportAudit(services, who, body)
+  const answer = await exportAudit(services, actor, body)
   contextOf(request).keepOpen()
   return answer
 }
@@ -180,8 +180,8 @@ function textsOf(body: { [name: string]: unknown }, name: string): string[] | un
   const value = body[name] ?? undefined
   if (value === undefined) return undefined
   const texts: unknown[] = Array.isArray(value) ? value : [value]
-  const isText = (each: unknown): each is string =>
-    typeof each === 'string' && each.length <= limits.searchCharsMax
+  const isText = (item: unknown): item is string =>
+    typeof item === 'string' && item.length <= limits.searchCharsMax
   if (!texts.every(isText) || texts.length > 100) throw wrong(name, 'must be a string or a list of strings')
   return texts
 }

@@ -36,9 +36,9 @@ export function ringSigningKey({ signing: [newest] }: KeyRing): SigningKey {
 
 /** The public keys whose checkpoints and trims belong to this appliance: of its data folder and of its key ring. */
 export function trustedKeys(folder: string, ring: KeyRing | null): string[] {
-  const own = readSigningKey(folder)
+  const ownKey = readSigningKey(folder)
   const shared = (ring?.signing ?? []).map((key) => signingKey(key).publicKey)
-  return [...(own === null ? [] : [own.publicKey]), ...shared]
+  return [...(ownKey === null ? [] : [ownKey.publicKey]), ...shared]
 }
 
 /** Null when the folder has no key; never writes. */
@@ -119,6 +119,6 @@ function signed(key: SigningKey, tag: string, fields: Unsigned): SignedHead {
   return { ...fields, key: key.publicKey, signature: key.sign(textOf(tag, fields)) }
 }
 
-function textOf(tag: string, { orgId, count, hash, at }: Unsigned): string {
-  return JSON.stringify([tag, orgId, count, hash, at])
+function textOf(tag: string, { orgId, count, hash, at: signedAt }: Unsigned): string {
+  return JSON.stringify([tag, orgId, count, hash, signedAt])
 }

@@ -35,12 +35,12 @@ export async function verifyTrail(
   const admin = openDatabaseAdmin(location)
   const isFolder = location === dataDir
   const { anchors, newest, unsound, torn } = readCheckpoints(dataDir, ring, await admin.checkpoints())
-  const { chains, faults: found, evidence } = await admin.verifyAudit(anchors)
-  const ours = trustedKeys(dataDir, ring)
-  const forged = chains.flatMap(({ trim }) => (trim === null ? [] : trimFault(trim, ours)))
+  const { chains, faults: chainFaults, evidence } = await admin.verifyAudit(anchors)
+  const ownKeys = trustedKeys(dataDir, ring)
+  const forged = chains.flatMap(({ trim }) => (trim === null ? [] : trimFault(trim, ownKeys)))
   // Reports the first fault of each chain; a trim comes before all entries.
-  const others = found.filter(({ orgId }) => !forged.some((fault) => fault.orgId === orgId))
-  const faults = [...forged, ...others].sort((a, b) => (a.orgId < b.orgId ? -1 : 1))
+  const otherFaults = chainFaults.filter(({ orgId }) => !forged.some((fault) => fault.orgId === orgId))
+  const faults = [...forged, ...otherFaults].sort((a, b) => (a.orgId < b.orgId ? -1 : 1))
   const heads = Object.fromEntries(chains.map(({ orgId, count, hash }) => [orgId, { count, hash }]))
   const missing = chains.length === 0 ? [] : await missingFiles(dataDir, location, evidence, heads)
   const lost = lostCheckpoints(dataDir, evidence)
@@ -57,8 +57,8 @@ function shortened(lost: { written: number; present: number }, isFolder: boolean
   return { line: lost.present + 1, place, message }
 }
 
-function trimFault(trim: AuditTrim, ours: string[]): AuditFault[] {
-  if (ours.includes(trim.key) && isSoundTrim(trim)) return []
+function trimFault(trim: AuditTrim, ownKeys: string[]): AuditFault[] {
+  if (ownKeys.includes(trim.key) && isSoundTrim(trim)) return []
   const { orgId, count: position } = trim
   const message = `the entries up to here were trimmed, but this appliance's key did not sign the trim`
   return [{ orgId, position, entryId: null, kind: 'forged', message }]
@@ -141,13 +141,13 @@ export async function verifyProof(path: string, trustedKey: string | null): Prom
 }
 
 function firstLine(text: string, trustedKey: string | null): First {
-  const { format, head, trim, ...others } = objectOf(text)
+  const { format, head, trim, ...unknownFields } = objectOf(text)
   if (format !== proofFormat) {
     throw new InvalidProof(
       'this is not an audit proof; create one with "sightglass export audit --proof" (CSV and JSON exports are not proofs)',
     )
   }
-  requireFields(others, [], 'the first line')
+  requireFields(unknownFields, [], 'the first line')
   const signed = headOf(head, 'head') as SignedHead
   if (!isSoundHead(signed)) throw new InvalidProof('the signature of the head is invalid')
   if (trustedKey !== null && signed.key !== trustedKey)
@@ -177,24 +177,24 @@ function entryLine(text: string, { head, trim }: First, nth: number, prevHash: s
   return row.hash
 }
 
-function headOf(value: unknown, what: string): object {
+function headOf(value: unknown, label: string): object {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new InvalidProof(`the ${what} is missing`)
+    throw new InvalidProof(`the ${label} is missing`)
   const fields = value as { [name: string]: unknown }
-  requireFields(fields, headFields, `the ${what}`)
+  requireFields(fields, headFields, `the ${label}`)
   for (const name of headFields) {
     const isRight = name === 'count' ? Number.isSafeInteger(fields[name]) : typeof fields[name] === 'string'
-    if (!isRight) throw new InvalidProof(`${name} of the ${what} is missing or malformed`)
+    if (!isRight) throw new InvalidProof(`${name} of the ${label} is missing or malformed`)
   }
   return fields
 }
 
 /** A field that no hash covers could have any value. */
-function requireFields(fields: object, known: string[], of: string, id: string | null = null): void {
-  const strange = Object.keys(fields).find((name) => !known.includes(name))
+function requireFields(fields: object, knownFields: string[], place: string, id: string | null = null): void {
+  const strange = Object.keys(fields).find((name) => !knownFields.includes(name))
   if (strange !== undefined)
     throw new InvalidProof(
-      `${of} has the unknown field ${JSON.stringify(strange.slice(0, 60))}, which no hash covers`,
+      `${place} has the unknown field ${JSON.stringify(strange.slice(0, 60))}, which no hash covers`,
       id,
     )
 }
@@ -221,19 +221,19 @@ async function* linesOf(path: string): AsyncGenerator<string> {
       throw new InvalidProof('this line is not valid UTF-8')
     }
   }
-  let rest: Buffer[] = []
+  let pendingChunks: Buffer[] = []
   let restBytes = 0
   for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
     let from = 0
     for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, from)) {
-      yield decode(Buffer.concat([...rest, chunk.subarray(from, end)]))
-      rest = []
+      yield decode(Buffer.concat([...pendingChunks, chunk.subarray(from, end)]))
+      pendingChunks = []
       restBytes = 0
       from = end + 1
     }
-    if (from < chunk.length) rest.push(chunk.subarray(from))
+    if (from < chunk.length) pendingChunks.push(chunk.subarray(from))
     restBytes += chunk.length - from
     if (restBytes > lineBytesMax) throw new InvalidProof(`this line is longer than ${lineBytesMax} bytes`)
   }
-  if (restBytes > 0) yield decode(Buffer.concat(rest))
+  if (restBytes > 0) yield decode(Buffer.concat(pendingChunks))
 }

@@ -32,23 +32,23 @@ export function readArguments(args: string[], commands: Commands): Arguments {
     tokens: true,
   })
   const words: string[] = []
-  const given: FlagToken[] = []
+  const flagTokens: FlagToken[] = []
   let version = false
   for (const token of tokens) {
     if (token.kind === 'positional') words.push(token.value)
     if (token.kind !== 'option') continue
     if (versionNames.includes(token.name) && token.value === undefined) version = true
-    else given.push(token)
+    else flagTokens.push(token)
   }
-  const unknown = given.find(({ name }) => !table.has(name))
+  const unknown = flagTokens.find(({ name }) => !table.has(name))
   if (unknown !== undefined) throw unknownFlag(unknown, args, commands, words)
-  const helpFlag = given.findLast(({ name }) => name === 'help')
+  const helpFlag = flagTokens.findLast(({ name }) => name === 'help')
   const help = helpFlag !== undefined && (helpFlag.value ?? 'true') === 'true'
   if (version) words.length = 0 // --version wins over everything else
   const command = version ? commandNamed('version', commands)! : commandIn(words, help, commands)
   const { name, options } = command
   const flags = new Map<string, string>()
-  for (const token of given) readFlag(token, options[token.name] ?? table.get(token.name)!, flags)
+  for (const token of flagTokens) readFlag(token, options[token.name] ?? table.get(token.name)!, flags)
   if (words.length > (command.argumentsMax ?? (command.arguments === undefined ? 0 : 1)))
     throw new UsageError(`unexpected argument "${words.at(-1)}" for "sightglass ${name}"`, helpHint(name))
   for (const flag of flags.keys()) {
@@ -65,7 +65,7 @@ function helpHint(name: string): string {
 }
 
 function commandNamed(name: string, commands: Commands): KnownCommand | undefined {
-  return commands.find((each) => each.name === name)
+  return commands.find((command) => command.name === name)
 }
 
 /** Names of the options that may stand on the command line. */
@@ -110,8 +110,8 @@ function readFlag(token: FlagToken, option: Option, flags: Map<string, string>):
   if (!token.inlineValue && /^(--|-[a-z]$)/i.test(text)) {
     throw new UsageError(`--${name} needs a value; write --${name}=${text} if the value begins with a dash`)
   }
-  const before = adds ? flags.get(name) : undefined
-  flags.set(name, before === undefined ? text : `${before},${text}`)
+  const previousText = adds ? flags.get(name) : undefined
+  flags.set(name, previousText === undefined ? text : `${previousText},${text}`)
 }
 
 /** Suggests options of the given command first, then any option. */
@@ -140,10 +140,10 @@ function commandIn(words: string[], help: boolean, commands: Commands): KnownCom
   const helpCommand = commandNamed('help', commands)!
   if (words.length === 0) return help ? helpCommand : commandNamed('serve', commands)!
   const [first = '', second] = words
-  const found = commandNamed(`${first} ${second}`, commands) ?? commandNamed(first, commands)
-  if (found !== undefined) {
-    words.splice(0, found.name.split(' ').length)
-    return found
+  const command = commandNamed(`${first} ${second}`, commands) ?? commandNamed(first, commands)
+  if (command !== undefined) {
+    words.splice(0, command.name.split(' ').length)
+    return command
   }
   const ofNoun = commands.map(({ name }) => name).filter((name) => name.startsWith(`${first} `))
   if (ofNoun.length === 0) {

@@ -45,8 +45,8 @@ export interface Command<O extends Options = Options> extends CommandText {
 }
 
 /** Lets TypeScript derive the values of a command from its options. */
-export function command<const O extends Options>(each: Command<O>): Command {
-  return each
+export function command<const O extends Options>(definition: Command<O>): Command {
+  return definition
 }
 
 /** A command of the table, with the options that every command has. */
@@ -76,19 +76,23 @@ export interface Invocation<O extends Options = Options> {
 }
 
 /** The value when the user gave the option, otherwise null: a change leaves the rest as it is. */
-export function given<T>({ settings }: Pick<Invocation, 'settings'>, name: string, value: T): T | null {
-  return settings.some((each) => each.name === name && each.source !== 'default') ? value : null
+export function explicitValue<T>(
+  { settings }: Pick<Invocation, 'settings'>,
+  name: string,
+  value: T,
+): T | null {
+  return settings.some((setting) => setting.name === name && setting.source !== 'default') ? value : null
 }
 
 /** Command, arguments and options on one line. */
 export function usageOf({ name, usage, arguments: words, options }: Command): string {
   if (usage !== undefined) return usage === '' ? name : `${name} ${usage}`
-  const own = Object.entries(options).filter(
+  const listedOptions = Object.entries(options).filter(
     ([option, { environmentOnly }]) => !environmentOnly && !unlisted.includes(option),
   )
-  const parts = own.map(([option, { value, needed, adds }]) => {
+  const parts = listedOptions.map(([option, { value, needed: isRequired, adds }]) => {
     const flag = `--${option}${value === null ? '' : ` ${value}`}${adds ? ' …' : ''}`
-    return needed ? flag : `[${flag}]`
+    return isRequired ? flag : `[${flag}]`
   })
   return [name, ...(words === undefined ? [] : [words]), ...parts].join(' ')
 }

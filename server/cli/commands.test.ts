@@ -46,18 +46,18 @@ async function auditRows(): Promise<AuditEntry[]> {
 
 /** Runs the verb and returns its answer with the audit rows it wrote. */
 async function changing(verb: string, params: Params): Promise<{ answer: Answer; rows: AuditEntry[] }> {
-  const before = new Set((await auditRows()).map(({ id }) => id))
+  const idsBefore = new Set((await auditRows()).map(({ id }) => id))
   const answer = await call(verb, params)
-  return { answer, rows: (await auditRows()).filter(({ id }) => !before.has(id)) }
+  return { answer, rows: (await auditRows()).filter(({ id }) => !idsBefore.has(id)) }
 }
 
 async function refused(verb: string, params: Params): Promise<string> {
-  const before = (await auditRows()).length
+  const countBefore = (await auditRows()).length
   const outcome = await call(verb, params).then(
     () => 'it was done',
     (error: Error) => error.message,
   )
-  expect((await auditRows()).length).toBe(before)
+  expect((await auditRows()).length).toBe(countBefore)
   return outcome
 }
 
@@ -203,17 +203,17 @@ describe('keys', () => {
   test('revoke needs only the id, in any organization, and is idempotent', async () => {
     const org = await call('org create', { name: 'Other' })
     const params = { kind: 'secret', org: String(org['id']), label: 'export', scope: ['traces:read'] }
-    const made = await call('key create', params)
-    expect(made['scopes']).toEqual(['traces:read'])
-    const { answer, rows } = await changing('key revoke', { id: made['id']!, org: null })
-    expect(answer).toMatchObject({ id: made['id'], revokedAt: '2026-06-23T12:00:00.000Z' })
-    expect(rows).toMatchObject([{ orgId: org['id'], action: 'secret_key.revoked', target: made['id'] }])
-    expect((await changing('key revoke', { id: made['id']!, org: null })).rows).toEqual([])
+    const keyAnswer = await call('key create', params)
+    expect(keyAnswer['scopes']).toEqual(['traces:read'])
+    const { answer, rows } = await changing('key revoke', { id: keyAnswer['id']!, org: null })
+    expect(answer).toMatchObject({ id: keyAnswer['id'], revokedAt: '2026-06-23T12:00:00.000Z' })
+    expect(rows).toMatchObject([{ orgId: org['id'], action: 'secret_key.revoked', target: keyAnswer['id'] }])
+    expect((await changing('key revoke', { id: keyAnswer['id']!, org: null })).rows).toEqual([])
     expect((await call('key list', { org: 'other', kind: null }))['keys']).toMatchObject([
       { state: 'revoked' },
     ])
     expect((await call('key list', { org: 'other', kind: 'ingest' }))['keys']).toEqual([])
-    expect(await refused('key revoke', { id: made['id']!, org: 'default' })).toContain('No key')
+    expect(await refused('key revoke', { id: keyAnswer['id']!, org: 'default' })).toContain('No key')
   })
 
   test.each([
@@ -236,12 +236,12 @@ describe('keys', () => {
 
 describe('demo', () => {
   test('fill and remove write one row each; remove deletes only the demo site', async () => {
-    const begun = await changing('demo begin', { org: 'default', seed: 1, events: 100 })
-    expect(begun.rows).toMatchObject([
+    const beginResult = await changing('demo begin', { org: 'default', seed: 1, events: 100 })
+    expect(beginResult.rows).toMatchObject([
       { action: 'demo.filled', target: 'demo-shop', metadata: { seed: 1, events: 100 } },
     ])
-    const orgId = String(begun.answer['orgId'])
-    const own = {
+    const orgId = String(beginResult.answer['orgId'])
+    const ownEvent = {
       id: 'own',
       siteId: 'shop',
       sessionId: 's',
@@ -252,7 +252,7 @@ describe('demo', () => {
     const [day] = demoTraffic({ seed: 1, events: 1_000, nowMs: clock.now() })
     const added = await changing('demo append', { orgId, body: JSON.stringify({ events: day! }) })
     expect(added).toEqual({ answer: { accepted: day!.length, deduped: 0, rejected: 0 }, rows: [] })
-    expect(await refused('demo append', { orgId, body: JSON.stringify({ events: [own] }) })).toContain(
+    expect(await refused('demo append', { orgId, body: JSON.stringify({ events: [ownEvent] }) })).toContain(
       'contract',
     )
     const { answer, rows } = await changing('demo remove', { org: 'default' })
@@ -264,7 +264,7 @@ describe('demo', () => {
   })
   test("fill pushes the site's tools and memory once; remove deletes them", async () => {
     const pushedNow = async (orgId: string) => {
-      const of = { orgId, siteId: 'demo-shop' }
+      const scope = { orgId, siteId: 'demo-shop' }
       const { tools } = await store.registry.tools({
         orgId,
         siteIds: ['demo-shop'],
@@ -273,8 +273,8 @@ describe('demo', () => {
         limit: 1_000,
         bytesMax: 10_000_000,
       })
-      const memory = await store.registry.memory({ ...of, version: null })
-      const versions = await store.registry.memoryVersions({ ...of, limit: 10 })
+      const memory = await store.registry.memory({ ...scope, version: null })
+      const versions = await store.registry.memoryVersions({ ...scope, limit: 10 })
       return { tools, memory, scores: versions.map(({ score }) => score) }
     }
     const { orgId } = await call('demo begin', { org: 'default', seed: 1, events: 100 })
@@ -292,12 +292,12 @@ describe('demo', () => {
 })
 
 test('each line of a usage begins with its command', () => {
-  const named = commands.map(({ name }) => name).toSorted((a, b) => b.length - a.length)
-  for (const each of commands.filter(({ name }) => name.includes(' '))) {
-    const noun = each.name.split(' ')[0]
-    for (const line of usageOf(each).split(' | '))
-      expect([each.name, named.find((name) => line.startsWith(name))?.split(' ')[0]]).toEqual([
-        each.name,
+  const commandNames = commands.map(({ name }) => name).toSorted((a, b) => b.length - a.length)
+  for (const command of commands.filter(({ name }) => name.includes(' '))) {
+    const noun = command.name.split(' ')[0]
+    for (const line of usageOf(command).split(' | '))
+      expect([command.name, commandNames.find((name) => line.startsWith(name))?.split(' ')[0]]).toEqual([
+        command.name,
         noun,
       ])
   }

@@ -105,7 +105,9 @@ describe('sources', () => {
 
   test('tables of the file: [[watch]], [[robots]] and [[listen-syslog]]', () => {
     const fields = { watch: 'path = "/a.log"', robots: 'path = "/r"', 'listen-syslog': 'address = "unix:/s"' }
-    const tables = Object.entries(fields).map(([name, more]) => `[[${name}]]\nsite = "b"\norg = "a"\n${more}`)
+    const tables = Object.entries(fields).map(
+      ([name, extraLines]) => `[[${name}]]\nsite = "b"\norg = "a"\n${extraLines}`,
+    )
     const { watches, robots, syslog } = serving(['--config', file(tables.join('\n'))])
     expect([...watches, ...robots]).toMatchObject(['/a.log', '/r'].map((path) => ({ org: 'a', path })))
     expect(syslog).toEqual([{ org: 'a', siteId: 'b', at: { unix: '/s' }, trustedProxies: [] }])
@@ -114,7 +116,9 @@ describe('sources', () => {
   test('every option has a variable, and an empty variable counts as absent', () => {
     expect(environmentTwin('data-dir')).toBe('SIGHTGLASS_DATA_DIR')
     expect(serving([], { SIGHTGLASS_LISTEN: '' }).listen.port).toBe(7400)
-    for (const name of optionNames.filter((each) => !table.get(each)!.flagOnly && each !== 'config')) {
+    for (const name of optionNames.filter(
+      (optionName) => !table.get(optionName)!.flagOnly && optionName !== 'config',
+    )) {
       const verb = commandWith(name).name
       const environment = { [environmentTwin(name)]: sample(name), ...neededFor(verb) }
       const { settings } = readInvocation(verb.split(' '), environment)
@@ -182,7 +186,7 @@ describe('sources', () => {
     const path = join(folder, 'keys')
     writeFileSync(path, `${key}\n`)
     const idsOf = (args: string[], environment: Environment = {}) =>
-      serving(args, environment).keyRing?.encryption.map((each) => each.toString('hex')) ?? null
+      serving(args, environment).keyRing?.encryption.map((keyBytes) => keyBytes.toString('hex')) ?? null
     expect(idsOf([])).toBeNull()
     expect(idsOf(['--key-file', path])).toEqual([key])
     expect(idsOf([], { SIGHTGLASS_KEY_FILE: path })).toEqual([key])
@@ -190,8 +194,8 @@ describe('sources', () => {
     expect(idsOf([], { SIGHTGLASS_KEY_RING_FILE: path })).toEqual([key])
     writeFileSync(join(folder, 'sightglass.key-ring'), key)
     expect(idsOf([], { CREDENTIALS_DIRECTORY: folder })).toEqual([key])
-    const both = refusal(() => idsOf(['--key-file', path], { SIGHTGLASS_KEY_RING: key }))
-    expect(both.message).toContain('must not be set together')
+    const bothRefusal = refusal(() => idsOf(['--key-file', path], { SIGHTGLASS_KEY_RING: key }))
+    expect(bothRefusal.message).toContain('must not be set together')
     writeFileSync(path, `${key}0\n`)
     expect(refusal(() => idsOf(['--key-file', path])).message).toBe(
       `--key-file ${path}: it must contain keys of 32 bytes in hex, one per line`,
@@ -401,9 +405,9 @@ function sample(name: string): string {
 }
 
 function neededFor(verb: string): Environment {
-  const { options } = commands.find((each) => each.name === verb)!
-  const needed = Object.entries(options).filter(([, option]) => option.needed)
-  return Object.fromEntries(needed.map(([name]) => [environmentTwin(name), sample(name)]))
+  const { options } = commands.find((command) => command.name === verb)!
+  const neededOptions = Object.entries(options).filter(([, option]) => option.needed)
+  return Object.fromEntries(neededOptions.map(([name]) => [environmentTwin(name), sample(name)]))
 }
 
 test('a database URL may list several servers, or leave all to the variables of libpq', () => {

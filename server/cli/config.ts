@@ -65,9 +65,9 @@ function resolve(name: string, option: Option, sources: Sources): Setting {
 }
 
 /** The same secret from each source, because each source adds other line ends and marks. */
-function secretText({ name, from, source }: Setting, given: string): string {
+function secretText({ name, from, source }: Setting, rawText: string): string {
   const place = source === 'file' ? `${from}: ${name}` : from
-  const text = trimSecret(given)
+  const text = trimSecret(rawText)
   if (text === '') throw new UsageError(`${place}: the value is empty`)
   if (hasUnreadableBytes(text)) throw new UsageError(`${place}: the value is not UTF-8; save it as UTF-8`)
   return text
@@ -103,9 +103,9 @@ function fromEnvironment(
   const path = (secret && environment[`${twin}_FILE`]) || null
   if (text !== null && path !== null) throw new UsageError(`${twin} and ${twin}_FILE are both set; unset one`)
   if (text !== null) return { text, from: twin }
-  const other = alias === undefined ? undefined : environment[alias.variable]
-  if (alias !== undefined && path === null && other?.startsWith(alias.prefix))
-    return { text: other, from: alias.variable }
+  const aliasText = alias === undefined ? undefined : environment[alias.variable]
+  if (alias !== undefined && path === null && aliasText?.startsWith(alias.prefix))
+    return { text: aliasText, from: alias.variable }
   if (path !== null) return { text: readSecret(path, `${twin}_FILE`), from: `${twin}_FILE` }
   const credential = secret ? credentialPath(`sightglass.${name}`, environment) : null
   if (credential === null) return null
@@ -140,12 +140,12 @@ function valueOf({ name, option, text, source, from }: Setting): unknown {
 
 /** Unknown variables with our prefix are warnings, not errors, because orchestrators inject such names. */
 function unknownVariables(environment: Environment, table: Map<string, Option>): string[] {
-  const known = new Set(
+  const knownNames = new Set(
     [...table.keys()].flatMap((name) => [environmentTwin(name), `${environmentTwin(name)}_FILE`]),
   )
   const injected = /^SIGHTGLASS_(?:SERVICE_(?:HOST|PORT)|PORT(?:_|$))/
   return Object.keys(environment)
-    .filter((name) => name.startsWith('SIGHTGLASS_') && !known.has(name) && !injected.test(name))
+    .filter((name) => name.startsWith('SIGHTGLASS_') && !knownNames.has(name) && !injected.test(name))
     .map((name) => `unknown environment variable ${name} has no effect`)
 }
 
@@ -182,7 +182,9 @@ export function readConfigText(text: string, path: string, table: Table): Map<st
 /** `[[watch]]`: the option reads its tables as JSON. */
 function isTables(value: unknown): boolean {
   return (
-    Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'object' && one !== null)
+    Array.isArray(value) &&
+    value.length > 0 &&
+    value.every((item) => typeof item === 'object' && item !== null)
   )
 }
 

@@ -23,19 +23,19 @@ interface DataCommand<O extends Options> extends CommandText {
   print(answer: Answer): string
 }
 
-export function dataCommand<const O extends Options>(each: DataCommand<O>): Command {
-  const { params, work, print, ...rest } = each
+export function dataCommand<const O extends Options>(definition: DataCommand<O>): Command {
+  const { params, work, print, ...commandFields } = definition
   return {
-    ...rest,
+    ...commandFields,
     work: { '': work },
     async run(invocation) {
       const { values, command } = invocation
-      const sent = await params(invocation as unknown as Invocation<O>)
+      const callParams = await params(invocation as unknown as Invocation<O>)
       const dryRun = (values as { 'dry-run'?: boolean })['dry-run'] === true
       const answer = await withData(
         invocation,
-        dryRun && each.access === 'create' ? 'write' : each.access,
-        (data) => data.call(command.name, sent),
+        dryRun && definition.access === 'create' ? 'write' : definition.access,
+        (data) => data.call(command.name, callParams),
       )
       printAnswer(values, answer as Answer, print)
       return 0
@@ -84,8 +84,9 @@ interface LinkValues {
 /** Where the dashboard would be, for links of commands without a running server. */
 function baseUrlOf(values: LinkValues): string {
   const { host, ...address } = values.listen ?? linkOptions.listen.read(linkOptions.listen.default)
-  const own = address.unix === undefined ? listenText({ ...address, host: reachableHost(host) }) : host
-  return `${values['public-url'] ?? `http://${own}`}${values['base-path'] ?? ''}`
+  const hostAndPort =
+    address.unix === undefined ? listenText({ ...address, host: reachableHost(host) }) : host
+  return `${values['public-url'] ?? `http://${hostAndPort}`}${values['base-path'] ?? ''}`
 }
 
 export async function requireOrg(store: Pick<Store, 'orgs'>, idOrSlug: string): Promise<Org> {

@@ -222,8 +222,8 @@ function oneOf<const W extends string>(
   ...choices: W[]
 ): { read: (text: string) => W; choices: readonly W[] } {
   const read = (text: string): W => {
-    const found = choices.find((word) => word === text)
-    if (found !== undefined) return found
+    const match = choices.find((word) => word === text)
+    if (match !== undefined) return match
     const near = nearest(text, choices)
     const hint = near === null ? undefined : `did you mean ${near}?`
     throw new UsageError(`"${text}" is not one of ${choices.join(', ')}`, hint)

@@ -39,11 +39,13 @@ export function oneLine(text: string): string {
 /** Aligned columns below a heading. */
 export function columns(heading: string[], rows: string[][]): string {
   const lines = [heading, ...rows].map((row) => row.map(oneLine))
-  const widths = heading.map((_, at) => Math.max(...lines.map((row) => Bun.stringWidth(row[at] ?? ''))))
+  const widths = heading.map((_, column) =>
+    Math.max(...lines.map((row) => Bun.stringWidth(row[column] ?? ''))),
+  )
   return lines
     .map((row) =>
       row
-        .map((cell, at) => cell + ' '.repeat(widths[at]! - Bun.stringWidth(cell)))
+        .map((cell, column) => cell + ' '.repeat(widths[column]! - Bun.stringWidth(cell)))
         .join('  ')
         .trimEnd(),
     )
@@ -70,8 +72,8 @@ export function table(
   value: Json | undefined,
   empty: string,
   heading: string[],
-  row: (each: Answer) => string[],
+  row: (item: Answer) => string[],
 ): string {
-  const all = rows(value)
-  return all.length === 0 ? empty : columns(heading, all.map(row))
+  const items = rows(value)
+  return items.length === 0 ? empty : columns(heading, items.map(row))
 }

@@ -51,7 +51,7 @@ export function reportsConfig({ report: rules, 'smtp-url': server, 'smtp-from': 
 } {
   if ((server === null) !== (from === null))
     throw new UsageError('--smtp-url and --smtp-from must be set together')
-  if (server === null && rules.some(({ to }) => to.some((each) => 'email' in each)))
+  if (server === null && rules.some(({ to }) => to.some((receiver) => 'email' in receiver)))
     throw new UsageError('a report by email needs --smtp-url and --smtp-from')
   return { rules, mailServer: server === null || from === null ? null : { ...server, from } }
 }

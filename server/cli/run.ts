@@ -60,10 +60,10 @@ function giveToOwner(dataDir: string): void {
 function giveAll(path: string, owner: { uid: number; gid: number }): void {
   const opened = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
-    const found = fstatSync(opened)
-    const isOne = found.isDirectory() || (found.isFile() && found.nlink === 1)
-    if (isOne && found.uid === 0) fchownSync(opened, owner.uid, owner.gid)
-    if (!found.isDirectory()) return
+    const stats = fstatSync(opened)
+    const isOne = stats.isDirectory() || (stats.isFile() && stats.nlink === 1)
+    if (isOne && stats.uid === 0) fchownSync(opened, owner.uid, owner.gid)
+    if (!stats.isDirectory()) return
     const folder = process.platform === 'linux' ? `/proc/self/fd/${opened}` : path
     for (const name of readdirSync(folder)) {
       try {
@@ -90,11 +90,11 @@ const nouns: Noun[] = Object.values(table)
 export const commands: readonly KnownCommand[] = groups.flatMap((group) =>
   nouns
     .filter((noun) => noun.group === group)
-    .flatMap((noun) => noun.commands.map((each) => withCommonOptions(each, group))),
+    .flatMap((noun) => noun.commands.map((command) => withCommonOptions(command, group))),
 )
 
 function withCommonOptions(command: Command, group: Noun['group']): KnownCommand {
-  const { json, ...others } = commonOptions
-  const common = command.json === false ? others : { json, ...others }
+  const { json, ...otherOptions } = commonOptions
+  const common = command.json === false ? otherOptions : { json, ...otherOptions }
   return { ...command, group, options: { ...command.options, ...common } }
 }

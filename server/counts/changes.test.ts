@@ -19,8 +19,8 @@ test.each([
   ['from none', [40, 200], [0, 1_000], true],
   ['fewer errors', [1, 200], [300, 1_000], false],
   ['all fail, as before', [100, 100], [100, 100], false],
-] as const)('%s', (_name, [part, of], [partBefore, ofBefore], risen) => {
-  expect(hasRisen({ part, of }, { part: partBefore, of: ofBefore })).toBe(risen)
+] as const)('%s', (_name, [part, whole], [partBefore, ofBefore], risen) => {
+  expect(hasRisen({ part, of: whole }, { part: partBefore, of: ofBefore })).toBe(risen)
 })
 
 test('edges are ascending hours with one at the moment, and end at the running hour', () => {
@@ -52,15 +52,15 @@ test('since is a time of the last 30 days, by default 24 hours ago', () => {
 
 /** A store without events that notes what it is asked. */
 function notingStore() {
-  const asked: string[] = []
-  const none = { total: 0, rows: [], breakdowns: [[]], complete: true }
+  const queries: string[] = []
+  const emptyAnswer = { total: 0, rows: [], breakdowns: [[]], complete: true }
   const events = new Proxy({} as Store['events'], {
     get: (_, verb) => async (query: unknown) => {
-      asked.push(`${String(verb)} ${JSON.stringify(query)}`)
-      return none
+      queries.push(`${String(verb)} ${JSON.stringify(query)}`)
+      return emptyAnswer
     },
   })
-  const take = (): string[] => asked.splice(0).sort()
+  const take = (): string[] => queries.splice(0).sort()
   return { events, take }
 }
 

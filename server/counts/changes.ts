@@ -83,11 +83,11 @@ export async function changesSince(
   const untilMs = Math.floor(nowMs / hourMs) * hourMs + hourMs
   const comparedMs = sinceMs - comparedDays * dayMs
   const edges = changeEdges(sinceMs, untilMs)
-  const of = { orgId, untilMs, stepMs: null }
+  const query = { orgId, untilMs, stepMs: null }
   const whole = createTally(sinceMs, [comparedMs, sinceMs, edges.at(-1)!])
   const counted = async (source: keyof typeof sources): Promise<ByValue> => {
     const steps = { sinceMs: comparedMs, edges: [comparedMs, sinceMs] }
-    return whole((await events.breakdown({ ...of, ...sources[source], ...steps })).rows)
+    return whole((await events.breakdown({ ...query, ...sources[source], ...steps })).rows)
   }
   // One after another, so that one reader answers them, with the sums that it has cached.
   const sums = async () => ({
@@ -102,27 +102,27 @@ export async function changesSince(
     impostorsSince(events, { orgId, sinceMs, comparedMs, edges }),
     sums(),
   ])
-  const found: Record<ChangeKind, Change[]> = {
+  const changesByKind: Record<ChangeKind, Change[]> = {
     impostor: impostors.found,
-    refusedOperator: begun('refusedOperator', requests, 'blocked'),
-    refusingRule: begun('refusingRule', rules, 'blocked'),
+    refusedOperator: findFirstOutcomes('refusedOperator', requests, 'blocked'),
+    refusingRule: findFirstOutcomes('refusingRule', rules, 'blocked'),
     failingTool: failing('failingTool', tools),
     failingOperator: failing('failingOperator', requests),
     operator: inUnits(fresh('operator', operators), { requests, visits }),
     tool: fresh('tool', tools),
   }
-  const more = changeKinds.flatMap((kind) => {
-    const left = found[kind].length - perKindMax
-    return left > 0 ? [[kind, left] as const] : []
+  const hiddenCounts = changeKinds.flatMap((kind) => {
+    const hiddenCount = changesByKind[kind].length - perKindMax
+    return hiddenCount > 0 ? [[kind, hiddenCount] as const] : []
   })
-  const shown = isCompared ? changeKinds.flatMap((kind) => found[kind].slice(0, perKindMax)) : []
+  const shown = isCompared ? changeKinds.flatMap((kind) => changesByKind[kind].slice(0, perKindMax)) : []
   return {
     since: isoTime(sinceMs),
     until: isoTime(untilMs),
     comparedSince: isoTime(comparedMs),
     edges,
     changes: await withSteps(events, { orgId, sinceMs, edges }, shown),
-    more: isCompared ? Object.fromEntries(more) : {},
+    more: isCompared ? Object.fromEntries(hiddenCounts) : {},
     compared: isCompared,
     complete: impostors.complete,
   }
@@ -206,19 +206,19 @@ async function withSteps(
   const range = { orgId, sinceMs: edges[0]!, untilMs: edges.at(-1)!, stepMs: null, edges: edges.slice(0, -1) }
   const bySource = Map.groupBy(changes, sourceOf)
   const drawn = await Promise.all(
-    Array.from(bySource, async ([source, some]) => {
+    Array.from(bySource, async ([source, sourceChanges]) => {
       if (source === null) return [] // they have them already
-      const values = [...new Set(some.map(({ name }) => name))]
+      const values = [...new Set(sourceChanges.map(({ name }) => name))]
       const { rows } = await events.breakdown({ ...range, ...sources[source], values })
       const counts = createTally(sinceMs, edges)(rows)
-      return some.map((one) => {
-        const steps = counts.get(one.name)?.get(shownOf[one.kind]!.outcome)?.steps
-        return [one, { ...one, steps: steps ?? edges.slice(1).fill(0) }] as const
+      return sourceChanges.map((item) => {
+        const steps = counts.get(item.name)?.get(shownOf[item.kind]!.outcome)?.steps
+        return [item, { ...item, steps: steps ?? edges.slice(1).fill(0) }] as const
       })
     }),
   )
-  const known = new Map(drawn.flat())
-  return changes.map((one) => known.get(one) ?? one)
+  const changesWithSteps = new Map(drawn.flat())
+  return changes.map((item) => changesWithSteps.get(item) ?? item)
 }
 
 /** Filters with more values read no fewer events. */
@@ -232,41 +232,45 @@ async function impostorsSince(
   events: Store['events'],
   { orgId, sinceMs, comparedMs, edges }: Charted & { comparedMs: number },
 ): Promise<{ found: Change[]; complete: boolean }> {
-  const find = async (between: number[], more: EventFilter = {}) => {
+  const find = async (bounds: number[], extraFilter: EventFilter = {}) => {
     const filter = {
       types: ['agent.requested'],
       verdicts: ['contradicted'],
       judges: [...vouchedJudges],
-      ...more,
+      ...extraFilter,
     }
     const budgetMs = limits.filteredCountMsMax
-    const query = { orgId, filter, edges: between, breakdowns: [{ by: 'agent' } as const], budgetMs }
+    const query = { orgId, filter, edges: bounds, breakdowns: [{ by: 'agent' } as const], budgetMs }
     const { breakdowns, complete } = await events.filteredCounts(query)
     return { rows: breakdowns[0] ?? [], complete }
   }
   const now = await find(edges.slice(edges.indexOf(sinceMs)))
-  const left = new Set(now.rows.flatMap(({ value }) => value ?? []))
+  const remainingAgents = new Set(now.rows.flatMap(({ value }) => value ?? []))
   let isComplete = now.complete
-  const dropOlder = async (fromMs: number, endMs: number, more?: EventFilter): Promise<void> => {
-    if (left.size === 0 || fromMs >= endMs) return
-    const older = await find([fromMs, endMs], more)
+  const dropOlder = async (fromMs: number, endMs: number, extraFilter?: EventFilter): Promise<void> => {
+    if (remainingAgents.size === 0 || fromMs >= endMs) return
+    const older = await find([fromMs, endMs], extraFilter)
     isComplete &&= older.complete
-    for (const { value } of older.rows) left.delete(value ?? '')
+    for (const { value } of older.rows) remainingAgents.delete(value ?? '')
   }
   await dropOlder(sinceMs - dayMs, sinceMs)
-  await dropOlder(comparedMs, sinceMs - dayMs, filterOf([...left]))
+  await dropOlder(comparedMs, sinceMs - dayMs, filterOf([...remainingAgents]))
   if (!isComplete) return { found: [], complete: false }
-  const rows = now.rows.filter(({ value }) => value !== null && left.has(value))
+  const rows = now.rows.filter(({ value }) => value !== null && remainingAgents.has(value))
   return { found: newAgents(createTally(sinceMs, edges)(rows)), complete: true }
 }
 
 /** Matches at least the events of these agents. */
 function filterOf(agents: string[]): EventFilter {
   const names = agents.map((text) => JSON.parse(text) as AgentNames)
-  const textsOf = (all: AgentNames['name'][]): string[] | null =>
-    all.length > namesMax || all.includes('other')
+  const textsOf = (countedNames: AgentNames['name'][]): string[] | null =>
+    countedNames.length > namesMax || countedNames.includes('other')
       ? null
-      : [...new Set(all.map((one) => (typeof one === 'object' ? one.name : '')))]
+      : [
+          ...new Set(
+            countedNames.map((countedName) => (typeof countedName === 'object' ? countedName.name : '')),
+          ),
+        ]
   const vendors = textsOf(names.map(({ vendor }) => vendor))
   const agentNames = textsOf(names.map(({ name }) => name))
   return { ...(vendors && { vendors }), ...(agentNames && { names: agentNames }) }
@@ -275,9 +279,12 @@ function filterOf(agents: string[]): EventFilter {
 /** Steps of whole hours from about a week before `sinceMs`, with an edge at `sinceMs`. */
 export function changeEdges(sinceMs: number, untilMs: number): number[] {
   const stepMs = Math.ceil((untilMs - sinceMs + shownBeforeMs) / stepsMax / hourMs) * hourMs
-  const before = Math.floor(shownBeforeMs / stepMs)
-  const after = Math.max(1, Math.ceil((untilMs - sinceMs) / stepMs))
-  const starts = Array.from({ length: before + after }, (_, index) => sinceMs + (index - before) * stepMs)
+  const stepsBefore = Math.floor(shownBeforeMs / stepMs)
+  const stepsAfter = Math.max(1, Math.ceil((untilMs - sinceMs) / stepMs))
+  const starts = Array.from(
+    { length: stepsBefore + stepsAfter },
+    (_, index) => sinceMs + (index - stepsBefore) * stepMs,
+  )
   return [...starts, Math.max(untilMs, sinceMs + hourMs)]
 }
 
@@ -300,15 +307,20 @@ function createTally(sinceMs: number, edges: number[]): (rows: Row[]) => ByValue
       if (value === null || startMs >= edges.at(-1)!) continue
       const outcomes = byValue.get(value) ?? new Map<string, Counts>()
       byValue.set(value, outcomes)
-      for (const each of ['', outcome]) add(outcomes, each, startMs, count)
+      for (const outcomeKey of ['', outcome]) add(outcomes, outcomeKey, startMs, count)
     }
     return byValue
   }
 }
 
-const none: Counts = { count: 0, before: 0, steps: [] }
+const zeroCounts: Counts = { count: 0, before: 0, steps: [] }
 
-const change = (kind: ChangeKind, name: string, counts: Counts, more: Partial<Change> = {}): Change => ({
+const change = (
+  kind: ChangeKind,
+  name: string,
+  counts: Counts,
+  extraFields: Partial<Change> = {},
+): Change => ({
   kind,
   name,
   claims: null,
@@ -317,7 +329,7 @@ const change = (kind: ChangeKind, name: string, counts: Counts, more: Partial<Ch
   count: counts.count,
   before: counts.before,
   steps: counts.steps,
-  ...more,
+  ...extraFields,
 })
 
 const mostFirst = (changes: Change[]): Change[] =>
@@ -325,11 +337,11 @@ const mostFirst = (changes: Change[]): Change[] =>
 
 /** Values without an event in the 30 days before. */
 function fresh(kind: ChangeKind, values: ByValue): Change[] {
-  const found = [...values].flatMap(([name, outcomes]) => {
-    const all = outcomes.get('') ?? none
-    return name !== '' && all.count > 0 && all.before === 0 ? [change(kind, name, all)] : []
+  const changes = [...values].flatMap(([name, outcomes]) => {
+    const totals = outcomes.get('') ?? zeroCounts
+    return name !== '' && totals.count > 0 && totals.before === 0 ? [change(kind, name, totals)] : []
   })
-  return mostFirst(found)
+  return mostFirst(changes)
 }
 
 /** Counts new operators in requests, else in visits, because a request and its own detection are never added. */
@@ -346,29 +358,30 @@ function inUnits(changes: Change[], counts: { requests: ByValue; visits: ByValue
 }
 
 /** Known values whose first events with this outcome are new. */
-function begun(kind: ChangeKind, values: ByValue, outcome: string): Change[] {
-  const found = [...values].flatMap(([name, outcomes]) => {
-    const all = outcomes.get('') ?? none
-    const those = outcomes.get(outcome) ?? none
+function findFirstOutcomes(kind: ChangeKind, values: ByValue, outcome: string): Change[] {
+  const changes = [...values].flatMap(([name, outcomes]) => {
+    const all = outcomes.get('') ?? zeroCounts
+    const those = outcomes.get(outcome) ?? zeroCounts
     const isNew = name !== '' && those.count > 0 && those.before === 0
     // The first events of an operator say so themselves; a rule is news when it refuses.
     return isNew && (all.before > 0 || kind === 'refusingRule') ? [change(kind, name, those)] : []
   })
-  return mostFirst(found)
+  return mostFirst(changes)
 }
 
 /** Those of an agent whose name and operator are one JSON text. */
 function newAgents(values: ByValue): Change[] {
-  const found = [...values].flatMap(([text, outcomes]) => {
-    const all = outcomes.get('') ?? none
-    if (all.count === 0 || all.before > 0) return []
+  const changes = [...values].flatMap(([text, outcomes]) => {
+    const totals = outcomes.get('') ?? zeroCounts
+    if (totals.count === 0 || totals.before > 0) return []
     const { vendor, name } = JSON.parse(text) as AgentNames
-    const nameOf = (one: AgentNames['vendor']): string | null => (typeof one === 'object' ? one.name : null)
+    const nameOf = (countedName: AgentNames['vendor']): string | null =>
+      typeof countedName === 'object' ? countedName.name : null
     const claims = { vendor: nameOf(vendor), agent: nameOf(name) }
     const shown = claims.agent ?? claims.vendor
-    return shown === null ? [] : [change('impostor', shown, all, { claims })]
+    return shown === null ? [] : [change('impostor', shown, totals, { claims })]
   })
-  return mostFirst(found)
+  return mostFirst(changes)
 }
 
 /** Fewer say nothing about a rate. */
@@ -379,24 +392,27 @@ const timesMin = 2
 const errorsMin = 3
 
 /** Whether the share of `parts` rose: by 5 points, to twice the share before, and more than chance explains. */
-export function hasRisen(now: { part: number; of: number }, before: { part: number; of: number }): boolean {
-  if (now.of < ratedMin || before.of < ratedMin) return false
+export function hasRisen(
+  now: { part: number; of: number },
+  previousShare: { part: number; of: number },
+): boolean {
+  if (now.of < ratedMin || previousShare.of < ratedMin) return false
   const share = now.part / now.of
-  const shareBefore = before.part / before.of
+  const shareBefore = previousShare.part / previousShare.of
   if (share - shareBefore < pointsMin || share < timesMin * shareBefore) return false
-  const pooled = (now.part + before.part) / (now.of + before.of)
-  const error = Math.sqrt(pooled * (1 - pooled) * (1 / now.of + 1 / before.of))
+  const pooled = (now.part + previousShare.part) / (now.of + previousShare.of)
+  const error = Math.sqrt(pooled * (1 - pooled) * (1 / now.of + 1 / previousShare.of))
   return share - shareBefore >= errorsMin * error
 }
 
 /** Calls or requests that ended with an error more often than before. */
 function failing(kind: ChangeKind, values: ByValue): Change[] {
-  const found = [...values].flatMap(([name, outcomes]) => {
-    const all = outcomes.get('') ?? none
-    const errors = outcomes.get('error') ?? none
+  const changes = [...values].flatMap(([name, outcomes]) => {
+    const all = outcomes.get('') ?? zeroCounts
+    const errors = outcomes.get('error') ?? zeroCounts
     const risen = hasRisen({ part: errors.count, of: all.count }, { part: errors.before, of: all.before })
-    const of = { count: all.count, before: all.before }
-    return name !== '' && risen ? [change(kind, name, errors, { of })] : []
+    const totalCounts = { count: all.count, before: all.before }
+    return name !== '' && risen ? [change(kind, name, errors, { of: totalCounts })] : []
   })
-  return mostFirst(found)
+  return mostFirst(changes)
 }

@@ -19,13 +19,13 @@ import type {
 
 type Rows = FilteredCounts['breakdowns'][number]
 
-const nothing: DetectClaims = { agents: [], pages: [], impostors: [], complete: true }
+const noClaims: DetectClaims = { agents: [], pages: [], impostors: [], complete: true }
 
 /** From the stored events, because hourly counts do not combine agents with verdicts. */
 export async function detectClaims(scope: CountScope): Promise<DetectClaims> {
   const { store, orgId, period, rowsMax = breakdownRowsMax } = scope
   const filter = requestFilter(scope)
-  if (filter === null) return nothing
+  if (filter === null) return noClaims
   const types = ['agent.requested']
   const { breakdowns, complete } = await store.events.filteredCounts({
     orgId,
@@ -39,7 +39,7 @@ export async function detectClaims(scope: CountScope): Promise<DetectClaims> {
       { by: 'agent', and: 'robots', types },
     ],
   })
-  if (!complete) return { ...nothing, complete }
+  if (!complete) return { ...noClaims, complete }
   const agents = agentsOf(breakdowns[0] ?? [], breakdowns[2] ?? [])
   return {
     agents: agents.slice(0, rowsMax),
@@ -76,7 +76,7 @@ const columns: { readonly [verdict: string]: 'verified' | 'claimed' | 'contradic
 function agentsOf(byVerdict: Rows, byRobots: Rows): AgentRequests[] {
   const agents = new Map<string, AgentRequests>()
   const agentOf = ({ value }: Rows[number]): AgentRequests => {
-    const { vendor, name } = JSON.parse(value ?? others) as AgentNames
+    const { vendor, name } = JSON.parse(value ?? otherKey) as AgentNames
     const key = JSON.stringify([vendor, name])
     const agent = agents.get(key) ?? {
       vendor,
@@ -101,7 +101,7 @@ function agentsOf(byVerdict: Rows, byRobots: Rows): AgentRequests[] {
   return [...agents.values()].sort(mostFirst)
 }
 
-const others = JSON.stringify({ vendor: 'other', name: 'other', purpose: 'other' } satisfies AgentNames)
+const otherKey = JSON.stringify({ vendor: 'other', name: 'other', purpose: 'other' } satisfies AgentNames)
 
 function pagesOf(rows: Rows): PageRequests[] {
   const pages = new Map<string | null, PageRequests>()
@@ -124,8 +124,8 @@ async function impostors(
   filter: EventFilter,
   agents: readonly AgentRequests[],
 ): Promise<Impostor[]> {
-  const found = agents.filter(({ contradicted }) => contradicted > 0)
-  if (found.length === 0) return []
+  const contradictedAgents = agents.filter(({ contradicted }) => contradicted > 0)
+  if (contradictedAgents.length === 0) return []
   const { groups } = await store.events.top({
     orgId,
     eventsMax: readMax,
@@ -145,11 +145,13 @@ async function impostors(
     ],
   })
   const [newest, pages, evidence] = groups.map(byClaim)
-  return found
+  return contradictedAgents
     .toSorted((a, b) => b.contradicted - a.contradicted)
     .slice(0, impostorsMax)
     .map(({ contradicted, ...agent }) => {
-      const [vendor, name] = [agent.vendor, agent.name].map((of) => (typeof of === 'string' ? null : of.name))
+      const [vendor, name] = [agent.vendor, agent.name].map((countedName) =>
+        typeof countedName === 'string' ? null : countedName.name,
+      )
       const key = claimKey([vendor!, name!])
       const last = newest!.get(key)?.[0]
       const proof = evidence!.get(key)?.toSorted((a, b) => b.lastMs - a.lastMs)[0]
@@ -174,9 +176,9 @@ function byClaim({ rows }: Top['groups'][number]): Map<string, TopRow[]> {
   const claims = new Map<string, TopRow[]>()
   for (const row of rows) {
     const key = claimKey(row.values)
-    const known = claims.get(key)
-    if (known === undefined) claims.set(key, [row])
-    else known.push(row)
+    const claimRows = claims.get(key)
+    if (claimRows === undefined) claims.set(key, [row])
+    else claimRows.push(row)
   }
   return claims
 }
@@ -218,8 +220,8 @@ export async function detectResponses(scope: CountScope): Promise<DetectResponse
   for (const { values, count, sum = 0 } of groups[0]!.rows) {
     const [vendor = null, name = null, status = null] = values
     const key = claimKey(values)
-    const none = { requests: 0, success: 0, redirect: 0, refusal: 0, failure: 0, bytes: 0 }
-    const agent = agents.get(key) ?? { vendor, name, ...none }
+    const zeroCounts = { requests: 0, success: 0, redirect: 0, refusal: 0, failure: 0, bytes: 0 }
+    const agent = agents.get(key) ?? { vendor, name, ...zeroCounts }
     agents.set(key, agent)
     agent.requests += count
     agent.bytes += sum

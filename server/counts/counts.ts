@@ -43,14 +43,15 @@ async function counted<K extends string>(
 ) {
   const { store, orgId, period, rowsMax } = scope
   const names = Object.keys(queries) as K[]
-  const all = names.map((name): FieldBreakdownQuery => ({
+  const fieldQueries = names.map((name): FieldBreakdownQuery => ({
     ...(rowsMax !== undefined && { rowsMax }),
     ...queries[name],
   }))
   const [sites, unit, { counts, breakdowns, ...limits }] = await Promise.all([
     store.sites.list(orgId),
     decidedUnit ?? rangeUnit(store.events, orgId, period),
-    fromHours(scope, all) ?? filteredCounts(store.events, orgId, period, period.filter!, all),
+    fromHours(scope, fieldQueries) ??
+      filteredCounts(store.events, orgId, period, period.filter!, fieldQueries),
   ])
   return {
     shared: { period: { ...periodView(period, sites), ...limits }, totals: totalsOf(counts), unit },
@@ -89,7 +90,7 @@ export async function periodTotals(scope: CountScope): Promise<Totals> {
 
 export async function detectCounts(scope: CountScope): Promise<DetectCounts> {
   const types = ['agent.detected']
-  const [{ shared, countsOf, found }, agents] = await Promise.all([
+  const [{ shared, countsOf, found: breakdowns }, agents] = await Promise.all([
     counted(scope, {
       classes: { by: 'class', types, stepped: true },
       vendors: { by: 'vendor', types, stepped: true },
@@ -106,13 +107,13 @@ export async function detectCounts(scope: CountScope): Promise<DetectCounts> {
     requested: countsOf('agent.requested'),
     referred: countsOf('agent.referred'),
     agents,
-    ...found,
+    ...breakdowns,
   }
 }
 
 export async function detectRequests(scope: CountScope): Promise<DetectRequests> {
   const types = ['agent.requested']
-  const [{ found }, all, who] = await Promise.all([
+  const [{ found: breakdowns }, totals, judges] = await Promise.all([
     counted(scope, {
       verdicts: { by: 'vouched', types, stepped: true },
       judgements: { by: 'judgement', types, rowsMax: judgementsMax },
@@ -122,7 +123,7 @@ export async function detectRequests(scope: CountScope): Promise<DetectRequests>
     allRequests(scope),
     judgesOf(scope),
   ])
-  return { ...found, ...judgementsOf(found, who), all }
+  return { ...breakdowns, ...judgementsOf(breakdowns, judges), all: totals }
 }
 
 /** As many as a breakdown has: verdicts times keys. */
@@ -143,28 +144,31 @@ function judgementsOf(
   { verdicts, judgements }: { verdicts: BreakdownView; judgements: BreakdownView },
   { labels, sinceMs }: Judges,
 ): { judgements: JudgementCount[]; unjudged: Unjudged | null } {
-  const counts = judgements.rows.flatMap(({ value, count, before }): JudgementCount[] => {
+  const counts = judgements.rows.flatMap(({ value, count, before: previousCount }): JudgementCount[] => {
     if (value === null) return []
     const judgement = JSON.parse(value) as Judgement
     const label = judgement.by === null ? null : (labels.get(judgement.by) ?? null)
-    return [{ ...judgement, label, count, before }]
+    return [{ ...judgement, label, count, before: previousCount }]
   })
   const vouched = verdicts.rows.reduce((sum, { count }) => sum + count, verdicts.more?.count ?? 0)
-  const own = counts.reduce((sum, { judgedBy, count }) => (judgedBy === 'appliance' ? sum + count : sum), 0)
+  const applianceCount = counts.reduce(
+    (sum, { judgedBy, count }) => (judgedBy === 'appliance' ? sum + count : sum),
+    0,
+  )
   // Between the two reads more events may arrive.
-  const count = Math.max(0, vouched - own)
-  const hasUnjudged = count > 0 && (sinceMs !== null || own === 0)
-  const before = sinceMs === null ? null : isoTime(sinceMs)
-  return { judgements: counts, unjudged: hasUnjudged ? { count, before } : null }
+  const count = Math.max(0, vouched - applianceCount)
+  const hasUnjudged = count > 0 && (sinceMs !== null || applianceCount === 0)
+  const judgedSinceTime = sinceMs === null ? null : isoTime(sinceMs)
+  return { judgements: counts, unjudged: hasUnjudged ? { count, before: judgedSinceTime } : null }
 }
 
 /** All requests of the access logs; they have no fields to filter by. */
 async function allRequests({ store, orgId, period }: CountScope): Promise<DetectRequests['all']> {
   if (period.filter) return null
-  const of = { orgId, ...(period.siteIds && { siteIds: period.siteIds }) }
-  const [now, before] = await Promise.all(
+  const query = { orgId, ...(period.siteIds && { siteIds: period.siteIds }) }
+  const [now, previousTotals] = await Promise.all(
     [period, period.before].map(async ({ sinceMs, untilMs }) => {
-      const { bySite } = await store.accessLogs.counts({ ...of, sinceMs, untilMs })
+      const { bySite } = await store.accessLogs.counts({ ...query, sinceMs, untilMs })
       return bySite.reduce(
         ({ requests, agents }, { agent, person, asset, bot }) => ({
           requests: requests + agent.requests + person.requests + asset.requests + bot.requests,
@@ -175,13 +179,20 @@ async function allRequests({ store, orgId, period }: CountScope): Promise<Detect
     }),
   )
   if (now!.requests === 0) return null
-  const total = (of: 'requests' | 'agents') => ({ count: now![of], before: before![of] })
+  const total = (measure: 'requests' | 'agents') => ({
+    count: now![measure],
+    before: previousTotals![measure],
+  })
   return { requests: total('requests'), agents: total('agents') }
 }
 
 export async function authCounts(scope: CountScope): Promise<AuthCounts> {
   const types = ['auth.identity_presented']
-  const { shared, countsOf, found } = await counted(scope, {
+  const {
+    shared,
+    countsOf,
+    found: breakdowns,
+  } = await counted(scope, {
     protocols: { by: 'protocol', types, stepped: true },
     trusts: { by: 'trust', types, stepped: true },
     vendors: { by: 'vendor', types },
@@ -190,21 +201,25 @@ export async function authCounts(scope: CountScope): Promise<AuthCounts> {
     ...shared,
     presented: countsOf('auth.identity_presented'),
     cleared: countsOf('auth.identity_cleared'),
-    ...found,
+    ...breakdowns,
   }
 }
 
 /** A denial is one `authz.evaluated`; the blocked tool call that follows does not count again. */
 export async function authzCounts(scope: CountScope): Promise<AuthzCounts> {
   const types = ['authz.evaluated']
-  const { shared, countsOf, found } = await counted(scope, {
+  const {
+    shared,
+    countsOf,
+    found: breakdowns,
+  } = await counted(scope, {
     decisions: { by: 'decision', types, stepped: true },
     tools: { by: 'tool', types },
     rules: { by: 'ruleId', types },
     reasons: { by: 'reason', types },
     vendors: { by: 'vendor', types },
   })
-  return { ...shared, evaluated: countsOf('authz.evaluated'), ...found }
+  return { ...shared, evaluated: countsOf('authz.evaluated'), ...breakdowns }
 }
 
 function byType(unit: Unit, counts: TypeCounts): Pick<WeekCounts, 'all' | 'types' | 'headlines'> {
@@ -253,7 +268,7 @@ function stepsOf(period: Period): Period {
 export async function callDurations({ store, orgId, period: scope }: CountScope): Promise<CallDurations> {
   const period = stepsOf(scope)
   const { sinceMs, untilMs, edges, siteIds } = period
-  const of = {
+  const query = {
     orgId,
     types: ['tool.executed'],
     sinceMs,
@@ -263,15 +278,15 @@ export async function callDurations({ store, orgId, period: scope }: CountScope)
   }
   const [sites, whole, stepped] = await Promise.all([
     store.sites.list(orgId),
-    store.events.durations({ ...of, stepMs: null }),
-    store.events.durations({ ...of, stepMs: null, edges }),
+    store.events.durations({ ...query, stepMs: null }),
+    store.events.durations({ ...query, stepMs: null, edges }),
   ])
-  const found = Array<CallDurations['whole']>(stepCount(period)).fill(null)
-  for (const row of stepped.rows) found[stepAt(period, row.startMs)] = quantiles(row)
+  const stepQuantiles = Array<CallDurations['whole']>(stepCount(period)).fill(null)
+  for (const row of stepped.rows) stepQuantiles[stepAt(period, row.startMs)] = quantiles(row)
   return {
     period: periodView(period, sites),
     whole: whole.rows[0] ? quantiles(whole.rows[0]) : null,
-    steps: found,
+    steps: stepQuantiles,
   }
 }
 
@@ -316,9 +331,9 @@ const detected = ['agent.detected']
 
 /** How many vendors were detected in each step, by its start. */
 async function vendorsByStep({ store, orgId, period }: CountScope, edges: number[]) {
-  const of = { orgId, sinceMs: edges[0]!, untilMs: edges.at(-1)!, edges, stepMs: null }
+  const query = { orgId, sinceMs: edges[0]!, untilMs: edges.at(-1)!, edges, stepMs: null }
   const sites = period.siteIds && { siteIds: period.siteIds }
-  const { rows } = await store.events.breakdown({ ...of, ...sites, by: 'vendor', types: detected })
+  const { rows } = await store.events.breakdown({ ...query, ...sites, by: 'vendor', types: detected })
   const byStep = Map.groupBy(
     rows.filter(({ value }) => value !== null),
     ({ startMs }) => startMs,
@@ -328,8 +343,8 @@ async function vendorsByStep({ store, orgId, period }: CountScope, edges: number
 
 /** With and without a vendor, from the sums of whole days. */
 async function detectionsIn({ store, orgId, period }: CountScope, sinceMs: number, untilMs: number) {
-  const of = { orgId, sinceMs, untilMs, ...(period.siteIds && { siteIds: period.siteIds }) }
-  const { rows } = await store.events.classVendor({ ...of, types: detected })
+  const query = { orgId, sinceMs, untilMs, ...(period.siteIds && { siteIds: period.siteIds }) }
+  const { rows } = await store.events.classVendor({ ...query, types: detected })
   return rows.reduce((sum, { count }) => sum + count, 0)
 }
 
@@ -339,10 +354,10 @@ async function distinct(
   untilMs: number,
   step: 'day' | 'month',
 ) {
-  const of = { orgId, sinceMs, untilMs, step, ...(siteIds && { siteIds }) }
+  const query = { orgId, sinceMs, untilMs, step, ...(siteIds && { siteIds }) }
   const [sessions, subjects] = await Promise.all([
-    store.events.distinct({ ...of, of: 'session' }),
-    store.events.distinct({ ...of, of: 'subject' }),
+    store.events.distinct({ ...query, of: 'session' }),
+    store.events.distinct({ ...query, of: 'subject' }),
   ])
   const countAt = (rows: typeof sessions.rows, startMs: number) =>
     rows.find((row) => row.startMs === startMs)?.count ?? 0

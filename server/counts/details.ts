@@ -13,15 +13,15 @@ const namesMax = 20
 
 /** The intersection of the page's filter and the reader's. */
 function filterOf({ sinceMs, untilMs, siteIds, filter: chosen }: CountScope['period'], only: EventFilter) {
-  const both: EventFilter = { ...chosen?.filter, ...only }
+  const intersection: EventFilter = { ...chosen?.filter, ...only }
   for (const list of ['types', 'outcomes', 'vendors'] as const) {
     const mine = only[list]
     const theirs = chosen?.filter[list]
     if (!mine || !theirs) continue
     const shared = mine.filter((value) => theirs.includes(value))
-    both[list] = shared.length > 0 ? shared : [noValue]
+    intersection[list] = shared.length > 0 ? shared : [noValue]
   }
-  return { ...both, sinceMs, untilMs, ...(siteIds && { siteIds }) }
+  return { ...intersection, sinceMs, untilMs, ...(siteIds && { siteIds }) }
 }
 
 /** Matches no event, because ingest rejects NUL. */
@@ -118,8 +118,8 @@ export async function vendorDetail(scope: CountScope, vendor: string): Promise<V
     rowsOf(),
     rowsOf([unit.type]),
   ])
-  const mine = all.rows.filter((row) => row.value === vendor)
-  const firstMs = Math.min(...mine.map((row) => row.firstMs))
+  const vendorRows = all.rows.filter((row) => row.value === vendor)
+  const firstMs = Math.min(...vendorRows.map((row) => row.firstMs))
   const [sessions, ...fields] = top.groups
   const [classes, trusts, pages, tools, userAgents, subjects] = fields.map((group, index) =>
     namesByType(group, vendorFields[index]!, unit),
@@ -127,7 +127,7 @@ export async function vendorDetail(scope: CountScope, vendor: string): Promise<V
   return {
     unit,
     count: inUnit.rows.reduce((sum, row) => (row.value === vendor ? sum + row.count : sum), 0),
-    firstAt: top.complete || mine.length === 0 ? timeOf(top.oldestMs) : isoTime(firstMs),
+    firstAt: top.complete || vendorRows.length === 0 ? timeOf(top.oldestMs) : isoTime(firstMs),
     firstIsHour: !top.complete,
     lastAt: timeOf(top.newestMs),
     looked: top.events,
@@ -159,7 +159,7 @@ const subjectGroup = (max: number) => [
 export async function identityDetail(scope: CountScope): Promise<IdentityDetail> {
   const types = ['auth.identity_presented']
   const isFile = scope.rowsMax !== undefined
-  const [all, successes] = await Promise.all([
+  const [presentations, successes] = await Promise.all([
     newest(scope, { types }, [
       { by: ['outcome', 'reason', 'error'], max: failuresMax },
       { by: ['outcome', 'subject', 'protocol', 'trust', 'vendor'], max: newestMax },
@@ -168,7 +168,7 @@ export async function identityDetail(scope: CountScope): Promise<IdentityDetail>
       ? newest(scope, { types, outcomes: ['success'] }, subjectGroup(fileSubjectsMax), fileEventsMax)
       : null,
   ])
-  const [outcomes, presented] = all.groups
+  const [outcomes, presented] = presentations.groups
   const failures = new Map<string, number>()
   for (const { values, count } of outcomes!.rows) {
     const [outcome, reason, error] = values
@@ -182,7 +182,7 @@ export async function identityDetail(scope: CountScope): Promise<IdentityDetail>
         )
       : successes.groups[0]!.rows
   const subjects = subjectsOf(rows)
-  const { events: looked, complete } = successes ?? all
+  const { events: looked, complete } = successes ?? presentations
   const isWhole = complete && (successes === null || successes.groups[0]!.distinct <= fileSubjectsMax)
   return {
     looked,
@@ -206,11 +206,11 @@ function subjectsOf(rows: Top['groups'][number]['rows']): Subject[] {
     const [subject, protocol, trust, vendor] = values.map((value) => value ?? '')
     if (subject === undefined || subject === '') continue
     const key = JSON.stringify([subject, protocol, trust])
-    const known = subjects.get(key)
-    if (known !== undefined) known.count += count
-    if (known !== undefined && known.lastMs >= lastMs) continue
-    const more = { protocol: protocol!, trust: trust!, vendor: vendor!, lastAt: isoTime(lastMs) }
-    subjects.set(key, { subject, ...more, lastMs, count: known?.count ?? count })
+    const existingSubject = subjects.get(key)
+    if (existingSubject !== undefined) existingSubject.count += count
+    if (existingSubject !== undefined && existingSubject.lastMs >= lastMs) continue
+    const details = { protocol: protocol!, trust: trust!, vendor: vendor!, lastAt: isoTime(lastMs) }
+    subjects.set(key, { subject, ...details, lastMs, count: existingSubject?.count ?? count })
   }
   return [...subjects.values()]
     .sort((a, b) => b.count - a.count || b.lastMs - a.lastMs)
@@ -224,7 +224,7 @@ const versionsMax = 100
  * Why an agent was blocked: the decision, its session before it, and the tool's descriptor at the time. Throws 404 for
  * an event that does not exist or is not a decision.
  */
-export async function why(store: Pick<Store, 'events' | 'registry'>, orgId: string, id: string) {
+export async function explainDecision(store: Pick<Store, 'events' | 'registry'>, orgId: string, id: string) {
   const stored = await store.events.byId({ orgId, id })
   const event = stored === null ? null : (JSON.parse(stored.json) as Decision)
   if (stored === null || event === null || !event.type.startsWith('authz.')) {
@@ -240,16 +240,18 @@ export async function why(store: Pick<Store, 'events' | 'registry'>, orgId: stri
     }),
     toolThen(store, orgId, event, stored.occurredAtMs),
   ])
-  const earlier = session.events.filter((one) => one.seq !== stored.seq)
+  const earlier = session.events.filter((candidate) => candidate.seq !== stored.seq)
   // An event in the same millisecond that arrived later came after the decision.
-  const before = earlier.filter((one) => one.occurredAtMs < stored.occurredAtMs || one.seq < stored.seq)
-  const found: Why = {
+  const earlierEvents = earlier.filter(
+    (candidate) => candidate.occurredAtMs < stored.occurredAtMs || candidate.seq < stored.seq,
+  )
+  const explanation: Why = {
     ...shown(stored),
-    earlier: before.slice(0, earlierMax).map(shown),
-    earlierComplete: session.next === null && before.length <= earlierMax,
+    earlier: earlierEvents.slice(0, earlierMax).map(shown),
+    earlierComplete: session.next === null && earlierEvents.length <= earlierMax,
     tool,
   }
-  return found
+  return explanation
 }
 
 interface Decision {
@@ -272,8 +274,8 @@ async function toolThen(
   atMs: number,
 ): Promise<Why['tool']> {
   if (tool == null) return null
-  const found = await store.registry.tool({ orgId, siteId, name: tool, limit: versionsMax })
-  const version = found?.versions.find((one) => one.atMs <= atMs)
+  const toolHistory = await store.registry.tool({ orgId, siteId, name: tool, limit: versionsMax })
+  const version = toolHistory?.versions.find((candidate) => candidate.atMs <= atMs)
   if (version === undefined || version.change === 'removed') return null
   const { description = null } = JSON.parse(version.json) as { description?: string | null }
   return { version: version.version, since: isoTime(version.atMs), description }

@@ -10,14 +10,14 @@ export async function agentRows(
   { orgId, period, rowsMax = breakdownRowsMax }: { orgId: string; period: Period; rowsMax?: number },
 ): Promise<AgentRow[]> {
   if (period.filter) return agentRowsOf(await filteredAgents(events, orgId, period, period.filter), rowsMax)
-  const of = { orgId, types: ['agent.detected'], ...(period.siteIds && { siteIds: period.siteIds }) }
+  const query = { orgId, types: ['agent.detected'], ...(period.siteIds && { siteIds: period.siteIds }) }
   const range = { sinceMs: period.sinceMs, untilMs: period.untilMs }
-  const [now, before, blocked] = await Promise.all([
-    events.agents({ ...of, ...range }),
-    events.agents({ ...of, ...period.before }),
-    events.agents({ ...of, ...range, types: ['authz.evaluated'], outcome: 'blocked' }),
+  const [now, previousCounts, blocked] = await Promise.all([
+    events.agents({ ...query, ...range }),
+    events.agents({ ...query, ...period.before }),
+    events.agents({ ...query, ...range, types: ['authz.evaluated'], outcome: 'blocked' }),
   ])
-  return agentRowsOf({ count: now.rows, before: before.rows, blocked: blocked.rows }, rowsMax)
+  return agentRowsOf({ count: now.rows, before: previousCounts.rows, blocked: blocked.rows }, rowsMax)
 }
 
 /** The same under filters, counted event by event. */
@@ -41,7 +41,7 @@ async function filteredAgents(
   const rowsOf = (index: number, isMeant: (startMs: number, outcome: string) => boolean) =>
     (breakdowns[index] ?? [])
       .filter(({ startMs, outcome }) => isMeant(startMs, outcome))
-      .map(({ value, count }) => ({ ...(JSON.parse(value ?? others) as AgentNames), count }))
+      .map(({ value, count }) => ({ ...(JSON.parse(value ?? otherKey) as AgentNames), count }))
   const isNow = (startMs: number): boolean => startMs >= period.sinceMs
   return {
     count: rowsOf(0, isNow),
@@ -50,12 +50,12 @@ async function filteredAgents(
   }
 }
 
-const others = JSON.stringify({ vendor: 'other', name: 'other', purpose: 'other' } satisfies AgentNames)
+const otherKey = JSON.stringify({ vendor: 'other', name: 'other', purpose: 'other' } satisfies AgentNames)
 const measures = ['count', 'before', 'blocked'] as const
 type Found = { [measure in (typeof measures)[number]]: AgentCounts['rows'] }
 
 /** Most frequent first; agents beyond `rowsMax` count as "other" of their vendor, so that sums stay complete. */
-export function agentRowsOf(found: Found, rowsMax: number): AgentRow[] {
+export function agentRowsOf(counts: Found, rowsMax: number): AgentRow[] {
   const rows = new Map<string, AgentRow>()
   const rowOf = ({ vendor, name, purpose }: AgentNames): AgentRow => {
     const key = JSON.stringify([vendor, name, purpose])
@@ -64,13 +64,13 @@ export function agentRowsOf(found: Found, rowsMax: number): AgentRow[] {
     return row
   }
   for (const measure of measures)
-    for (const { count, ...agent } of found[measure]) rowOf(agent)[measure] += count
+    for (const { count, ...agent } of counts[measure]) rowOf(agent)[measure] += count
   const sorted = [...rows.values()].sort((a, b) => b.count - a.count || b.before - a.before)
   for (const row of sorted.splice(rowsMax)) {
     rows.delete(JSON.stringify([row.vendor, row.name, row.purpose]))
-    const others = rowOf({ vendor: row.vendor, name: 'other', purpose: 'other' })
-    for (const measure of measures) others[measure] += row[measure]
-    if (!sorted.includes(others)) sorted.push(others)
+    const otherRow = rowOf({ vendor: row.vendor, name: 'other', purpose: 'other' })
+    for (const measure of measures) otherRow[measure] += row[measure]
+    if (!sorted.includes(otherRow)) sorted.push(otherRow)
   }
   return sorted
 }
@@ -134,7 +134,7 @@ export function largestVendors(
 /** The trust that sessions with detections reached: an agent is detected first and verified later. */
 export async function detectTrust({ store, orgId, period }: CountScope): Promise<DetectTrust> {
   const { sinceMs, untilMs, siteIds, filter } = period
-  const found = await store.events.trustReached({
+  const trustReached = await store.events.trustReached({
     orgId,
     sinceMs,
     untilMs,
@@ -143,7 +143,7 @@ export async function detectTrust({ store, orgId, period }: CountScope): Promise
     ...(siteIds && { siteIds }),
     ...(filter && { filter: filter.filter, also: filter.also }),
   })
-  if (found === null) return { rows: [], complete: false, isTooMuch: true }
-  const rows = found.rows.map(({ trust, events, sessions }) => ({ trust, count: events, sessions }))
-  return { rows, complete: found.complete, isTooMuch: false }
+  if (trustReached === null) return { rows: [], complete: false, isTooMuch: true }
+  const rows = trustReached.rows.map(({ trust, events, sessions }) => ({ trust, count: events, sessions }))
+  return { rows, complete: trustReached.complete, isTooMuch: false }
 }

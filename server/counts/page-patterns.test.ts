@@ -19,13 +19,13 @@ test('numbers and ids become one pattern, and a folder of five pages another', (
     ['/users/*/orders', 2],
     ['/users/1', 1],
   ])
-  const many = ['/products/kettle', '/products/lamp', '/products/sofa', '/products/rug', '/products/bed']
-  expect(folded(...many, '/products', '/about')).toEqual([
+  const manyPages = ['/products/kettle', '/products/lamp', '/products/sofa', '/products/rug', '/products/bed']
+  expect(folded(...manyPages, '/products', '/about')).toEqual([
     ['/products/*', 5],
     ['/about', 1],
     ['/products', 1],
   ])
-  expect(folded(...many.slice(1)).map(([page]) => page)).toEqual(many.slice(1).toSorted())
+  expect(folded(...manyPages.slice(1)).map(([page]) => page)).toEqual(manyPages.slice(1).toSorted())
   expect(folded('/a', '/b', '/c', '/d', '/e', '/f')).toHaveLength(6) // pages at the root differ in kind
   expect(
     folded('/f/0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0', '/f/0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f1'),
@@ -44,26 +44,29 @@ test('law: sums stay, and every page is in a row that matches it', () => {
   const rows = fc.uniqueArray(
     fc.record({ page, requests: fc.nat(99), refused: fc.nat(9), failed: fc.nat(9) }),
     {
-      selector: (one) => one.page,
+      selector: (pageRow) => pageRow.page,
       maxLength: 40,
     },
   )
   fc.assert(
-    fc.property(rows, (given) => {
-      const found = foldPages(given.map((one) => ({ ...one, pages: 1 })))
-      for (const of of ['requests', 'refused', 'failed'] as const)
-        expect(found.reduce((sum, one) => sum + one[of], 0)).toBe(
-          given.reduce((sum, one) => sum + one[of], 0),
+    fc.property(rows, (pageRows) => {
+      const foldedPages = foldPages(pageRows.map((pageRow) => ({ ...pageRow, pages: 1 })))
+      for (const field of ['requests', 'refused', 'failed'] as const)
+        expect(foldedPages.reduce((sum, foldedPage) => sum + foldedPage[field], 0)).toBe(
+          pageRows.reduce((sum, pageRow) => sum + pageRow[field], 0),
         )
-      expect(found.reduce((sum, { pages }) => sum + pages, 0)).toBe(given.length)
-      for (const { page: of } of given) {
-        const matches = found.some(({ page: pattern }) => {
-          const mine = of.split('/')
+      expect(foldedPages.reduce((sum, { pages }) => sum + pages, 0)).toBe(pageRows.length)
+      for (const { page: pagePath } of pageRows) {
+        const matches = foldedPages.some(({ page: pattern }) => {
+          const mine = pagePath.split('/')
           const theirs = pattern!.split('/')
-          return mine.length === theirs.length && theirs.every((one, at) => one === '*' || one === mine[at])
+          return (
+            mine.length === theirs.length &&
+            theirs.every((part, index) => part === '*' || part === mine[index])
+          )
         })
         // A page with a slash at its end is in its folder, too.
-        expect(matches || of.endsWith('/')).toBe(true)
+        expect(matches || pagePath.endsWith('/')).toBe(true)
       }
     }),
     { numRuns: 300 },

@@ -20,15 +20,18 @@ const sum = (rows: readonly { count: number }[]) => rows.reduce((total, { count 
 
 test('every event is in one row, one outcome and, with steps, one step', () => {
   fc.assert(
-    fc.property(fc.array(row), fc.array(row), (now, before) => {
-      const breakdown = makeBreakdown({ rows: now }, { rows: before }, period, { stepped: true })
+    fc.property(fc.array(row), fc.array(row), (now, rowsBefore) => {
+      const breakdown = makeBreakdown({ rows: now }, { rows: rowsBefore }, period, { stepped: true })
       expect(sum(breakdown.rows) + (breakdown.more?.count ?? 0)).toBe(sum(now))
-      for (const one of breakdown.rows) {
-        expect(Object.values(one.outcomes).reduce((total, count) => total + count, 0)).toBe(one.count)
-        if (one.steps) expect(one.steps.reduce((total, count) => total + count, 0)).toBe(one.count)
-        expect(one.before).toBe(sum(before.filter(({ value }) => value === one.value)))
+      for (const breakdownRow of breakdown.rows) {
+        expect(Object.values(breakdownRow.outcomes).reduce((total, count) => total + count, 0)).toBe(
+          breakdownRow.count,
+        )
+        if (breakdownRow.steps)
+          expect(breakdownRow.steps.reduce((total, count) => total + count, 0)).toBe(breakdownRow.count)
+        expect(breakdownRow.before).toBe(sum(rowsBefore.filter(({ value }) => value === breakdownRow.value)))
       }
-      const counts = breakdown.rows.map((one) => one.count)
+      const counts = breakdown.rows.map((breakdownRow) => breakdownRow.count)
       expect(counts).toEqual(counts.toSorted((a, b) => b - a))
     }),
   )

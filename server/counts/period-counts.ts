@@ -32,8 +32,8 @@ export async function typeCounts(
   period: Period,
   only: Pick<EventFilter, 'types' | 'outcomes'> = {},
 ): Promise<TypeCounts> {
-  const { before, untilMs, siteIds } = period
-  const time = { sinceMs: before.sinceMs, untilMs, ...(siteIds && { siteIds }) }
+  const { before: previousPeriod, untilMs, siteIds } = period
+  const time = { sinceMs: previousPeriod.sinceMs, untilMs, ...(siteIds && { siteIds }) }
   const rows = await hourRows(events, orgId, time)
   const matching = rows.filter(
     ({ type, outcome }) =>
@@ -48,9 +48,9 @@ export async function hourRows(
   orgId: string,
   time: Omit<MetricsQuery, 'orgId' | 'untilMs' | 'rowsMax'> & { untilMs: number },
 ): Promise<MetricsRow[]> {
-  const found = await events.metrics({ orgId, ...time, rowsMax: limits.metricsRowsMax })
+  const metrics = await events.metrics({ orgId, ...time, rowsMax: limits.metricsRowsMax })
   const hours = (time.untilMs - time.sinceMs) / hourMs
-  if (!found.truncated || hours <= 1) return found.rows
+  if (!metrics.truncated || hours <= 1) return metrics.rows
   const middleMs = time.sinceMs + Math.floor(hours / 2) * hourMs
   const first = await hourRows(events, orgId, { ...time, untilMs: middleMs })
   return first.concat(await hourRows(events, orgId, { ...time, sinceMs: middleMs }))
@@ -69,7 +69,7 @@ export function emptyCounts(period: Period): EventCounts {
 
 function countTypes(rows: readonly MetricsRow[], period: Period): TypeCounts {
   const steps = stepCount(period)
-  const all = emptyCounts(period)
+  const totals = emptyCounts(period)
   const types = new Map<string, EventCounts>()
   const outcomeOf = (counts: EventCounts, outcome: string): PeriodCount => {
     // Own properties only: an outcome may have the name of a property that every object has.
@@ -81,7 +81,7 @@ function countTypes(rows: readonly MetricsRow[], period: Period): TypeCounts {
     if (bucketStartMs >= period.before.untilMs && bucketStartMs < period.sinceMs) continue
     const ofType = types.get(type) ?? emptyCounts(period)
     types.set(type, ofType)
-    for (const counts of [all, outcomeOf(all, outcome), ofType, outcomeOf(ofType, outcome)]) {
+    for (const counts of [totals, outcomeOf(totals, outcome), ofType, outcomeOf(ofType, outcome)]) {
       if (bucketStartMs < period.sinceMs) counts.before += count
       else {
         const step = stepAt(period, bucketStartMs)
@@ -90,7 +90,7 @@ function countTypes(rows: readonly MetricsRow[], period: Period): TypeCounts {
       }
     }
   }
-  return { all, types }
+  return { all: totals, types }
 }
 
 /** Rows per response: a thousand vendors per hour would otherwise grow without bound. */
@@ -108,26 +108,31 @@ export async function fieldBreakdown(
   events: Pick<EventStore, 'breakdown'>,
   orgId: string,
   period: Period,
-  { by, types: queried, stepped = false, rowsMax = breakdownRowsMax }: FieldBreakdownQuery,
+  { by: dimension, types: queried, stepped = false, rowsMax = breakdownRowsMax }: FieldBreakdownQuery,
   only: Pick<EventFilter, 'types' | 'outcomes'> = {},
 ): Promise<BreakdownView> {
   const types = sharedTypes(queried, only.types)
   if (types?.length === 0) return { rows: [], more: null }
-  const of = { orgId, by, ...(types && { types }), ...(period.siteIds && { siteIds: period.siteIds }) }
+  const query = {
+    orgId,
+    by: dimension,
+    ...(types && { types }),
+    ...(period.siteIds && { siteIds: period.siteIds }),
+  }
   const { sinceMs, untilMs, edges } = period
-  const [now, before] = await Promise.all([
-    events.breakdown({ ...of, sinceMs, untilMs, stepMs: null, ...(stepped && { edges }) }),
-    events.breakdown({ ...of, ...period.before, stepMs: null }),
+  const [now, previousBreakdown] = await Promise.all([
+    events.breakdown({ ...query, sinceMs, untilMs, stepMs: null, ...(stepped && { edges }) }),
+    events.breakdown({ ...query, ...period.before, stepMs: null }),
   ])
   const matching = ({ rows }: Breakdown) => ({
     rows: rows.filter(({ outcome }) => only.outcomes?.includes(outcome) !== false),
   })
-  return makeBreakdown(matching(now), matching(before), period, { stepped, rowsMax })
+  return makeBreakdown(matching(now), matching(previousBreakdown), period, { stepped, rowsMax })
 }
 
 export function makeBreakdown(
   now: Breakdown,
-  before: Breakdown,
+  previousBreakdown: Breakdown,
   period: Period,
   { stepped = false, rowsMax = breakdownRowsMax }: Pick<FieldBreakdownQuery, 'stepped' | 'rowsMax'> = {},
 ): BreakdownView {
@@ -142,17 +147,17 @@ export function makeBreakdown(
     row.count += count
     row.outcomes[outcome] = (Object.hasOwn(row.outcomes, outcome) ? (row.outcomes[outcome] ?? 0) : 0) + count
   }
-  for (const { value, count } of before.rows) rowOf(value).before += count
+  for (const { value, count } of previousBreakdown.rows) rowOf(value).before += count
   const sorted = [...rows.values()].sort(
     (a, b) => b.count - a.count || b.before - a.before || compare(a.value ?? '', b.value ?? ''),
   )
   if (stepped) addSteps(sorted.slice(0, steppedRowsMax), now, period)
-  const left = sorted.slice(rowsMax)
-  if (left.length === 0) return { rows: sorted, more: null }
-  const sum = (of: 'count' | 'before') => left.reduce((total, row) => total + row[of], 0)
+  const hiddenRows = sorted.slice(rowsMax)
+  if (hiddenRows.length === 0) return { rows: sorted, more: null }
+  const sum = (measure: 'count' | 'before') => hiddenRows.reduce((total, row) => total + row[measure], 0)
   return {
     rows: sorted.slice(0, rowsMax),
-    more: { values: left.length, count: sum('count'), before: sum('before') },
+    more: { values: hiddenRows.length, count: sum('count'), before: sum('before') },
   }
 }
 
@@ -179,9 +184,10 @@ export interface Filtered {
 }
 
 /** The bounds between which events are counted: the previous period, and the steps of this one. */
-export function edgesFor({ before, edges, untilMs }: Period): number[] {
+export function edgesFor({ before: previousPeriod, edges, untilMs }: Period): number[] {
   const steps = [...edges.slice(0, -1), Math.min(untilMs, edges.at(-1) ?? untilMs)]
-  const first = before.sinceMs < before.untilMs ? [before.sinceMs, before.untilMs] : []
+  const first =
+    previousPeriod.sinceMs < previousPeriod.untilMs ? [previousPeriod.sinceMs, previousPeriod.untilMs] : []
   return [...new Set([...first, ...steps])]
 }
 
@@ -192,17 +198,17 @@ export async function filteredCounts(
   { filter, also }: CountFilter,
   queries: FieldBreakdownQuery[],
 ): Promise<Filtered> {
-  const found = await events.filteredCounts({
+  const result = await events.filteredCounts({
     orgId,
     also,
     edges: edgesFor(period),
     budgetMs: limits.filteredCountMsMax,
     filter: { ...filter, ...(period.siteIds && { siteIds: period.siteIds }) },
-    breakdowns: queries.map(({ by, types }) => ({ by, ...(types && { types }) })),
+    breakdowns: queries.map(({ by: dimension, types }) => ({ by: dimension, ...(types && { types }) })),
   })
-  const { rows, expired, complete } = found
+  const { rows, expired, complete } = result
   const counted = rows.map(({ startMs, ...row }) => ({ ...row, siteId: '', bucketStartMs: startMs }))
-  const breakdowns = queries.map((query, index) => breakdownOf(found.breakdowns[index] ?? [], period, query))
+  const breakdowns = queries.map((query, index) => breakdownOf(result.breakdowns[index] ?? [], period, query))
   return { counts: countTypes(counted, period), breakdowns, expired, complete }
 }
 
@@ -211,7 +217,7 @@ function breakdownOf(
   period: Period,
   query: FieldBreakdownQuery,
 ): BreakdownView {
-  const of = rows.map(({ value, outcome, startMs, count }) => ({
+  const breakdownRows = rows.map(({ value, outcome, startMs, count }) => ({
     value,
     outcome,
     startMs,
@@ -219,7 +225,9 @@ function breakdownOf(
     firstMs: startMs,
     lastMs: startMs,
   }))
-  const now = of.filter(({ startMs }) => startMs >= period.sinceMs)
-  const before = of.filter(({ startMs }) => startMs < period.before.untilMs && startMs < period.sinceMs)
-  return makeBreakdown({ rows: now }, { rows: before }, period, query)
+  const now = breakdownRows.filter(({ startMs }) => startMs >= period.sinceMs)
+  const previousRows = breakdownRows.filter(
+    ({ startMs }) => startMs < period.before.untilMs && startMs < period.sinceMs,
+  )
+  return makeBreakdown({ rows: now }, { rows: previousRows }, period, query)
 }

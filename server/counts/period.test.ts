@@ -65,13 +65,13 @@ test('rejects an invalid range and names the parameter', () => {
     ['?range=7d&zone=Europe/Atlantis', 'zone'],
     [`?range=7d&zone=${'x'.repeat(5_000)}`, 'zone'],
   ] as const) {
-    let named = ''
+    let issuePath = ''
     try {
       read(search, now)
     } catch (error) {
-      named = error instanceof AppError ? (error.details.issues?.[0]?.path ?? '') : String(error)
+      issuePath = error instanceof AppError ? (error.details.issues?.[0]?.path ?? '') : String(error)
     }
-    expect([search, named]).toEqual([search, path])
+    expect([search, issuePath]).toEqual([search, path])
   }
 })
 
@@ -96,13 +96,15 @@ test('in every zone the steps of a range are contiguous, and an hour is in exact
         const firstMs = Math.floor((nowMs - firstDays * dayMs) / hourMs) * hourMs
         const query = new Request(`http://x/?range=${range}&zone=${zone}`)
         const period = readPeriod(readQuery(query, periodParameters), nowMs, firstMs)
-        const { edges, sinceMs, untilMs, before } = period
+        const { edges, sinceMs, untilMs, before: periodBefore } = period
         expect(edges[0]).toBe(sinceMs)
         expect(edges.at(-1)).toBeGreaterThanOrEqual(untilMs)
         expect(edges.at(-2)).toBeLessThan(untilMs)
-        expect(edges.every((ms, at) => ms % hourMs === 0 && (at === 0 || ms > edges[at - 1]!))).toBe(true)
+        expect(edges.every((ms, index) => ms % hourMs === 0 && (index === 0 || ms > edges[index - 1]!))).toBe(
+          true,
+        )
         expect(untilMs > nowMs && untilMs - nowMs <= hourMs).toBe(true)
-        expect(before.untilMs).toBeLessThanOrEqual(sinceMs)
+        expect(periodBefore.untilMs).toBeLessThanOrEqual(sinceMs)
         expect(stepCount(period)).toBeLessThanOrEqual(210)
         const [first, last] = [sinceMs, untilMs - hourMs].map((ms) => stepAt(period, ms))
         expect([first, last]).toEqual([0, stepCount(period) - 1])
@@ -117,7 +119,7 @@ test('days in Berlin have 23 and 25 hours at clock changes, from midnight to mid
   const days = (search: string) => {
     const { edges, onTheHour } = read(search, now)
     expect(onTheHour).toBe(true)
-    return edges.slice(1).map((ms, at) => (ms - edges[at]!) / hourMs)
+    return edges.slice(1).map((ms, index) => (ms - edges[index]!) / hourMs)
   }
   const spring = days('?since=2026-02-28T23:00:00Z&until=2026-05-31T22:00:00Z&zone=Europe/Berlin')
   expect(spring).toHaveLength(92)
@@ -136,9 +138,9 @@ test('in a zone with a half-hour offset the steps are UTC hours and `onTheHour` 
 test('all time starts at the first hour; a period with expired hours has no comparison', () => {
   const firstMs = Date.parse('2019-05-05T05:00:00Z')
   const query = readQuery(new Request('http://x/?range=all'), periodParameters)
-  const all = readPeriod(query, now, firstMs)
-  expect([iso(all.sinceMs), all.step]).toEqual(['2019-05-01T00:00', 'month'])
-  expect(all.before.untilMs - all.before.sinceMs).toBe(0)
+  const allPeriod = readPeriod(query, now, firstMs)
+  expect([iso(allPeriod.sinceMs), allPeriod.step]).toEqual(['2019-05-01T00:00', 'month'])
+  expect(allPeriod.before.untilMs - allPeriod.before.sinceMs).toBe(0)
   expect(readPeriod(query, now, null).sinceMs).toBe(read('?range=24h', now).sinceMs + hourMs)
   const year = read('?range=12m', now)
   expect([iso(year.sinceMs), year.step]).toEqual(['2025-11-17T00:00', 'week'])

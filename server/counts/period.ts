@@ -75,17 +75,17 @@ const up = (ms: number): number => Math.ceil(ms / hourMs) * hourMs
  */
 export function readPeriod(query: Query, nowMs: number, firstMs: number | null = null): Period {
   const siteIds = query.many('siteId')?.filter((siteId) => siteId !== '')
-  const of = siteIds === undefined || siteIds.length === 0 ? {} : { siteIds }
+  const siteFilter = siteIds === undefined || siteIds.length === 0 ? {} : { siteIds }
   const zone = readZone(query)
   const since = query.one('since')
   const until = query.one('until')
   if (since === undefined && until === undefined) {
-    return { ...runningPeriod(query.one('range') ?? '7d', zone, nowMs, firstMs), ...of }
+    return { ...runningPeriod(query.one('range') ?? '7d', zone, nowMs, firstMs), ...siteFilter }
   }
   if (query.one('range') !== undefined)
     throw invalidQuery('range', 'range cannot be combined with since and until')
   if (since === undefined) throw invalidQuery('since', 'until requires since', 'required')
-  return { ...chosenPeriod(since, until, zone, nowMs), ...of }
+  return { ...chosenPeriod(since, until, zone, nowMs), ...siteFilter }
 }
 
 /** The time zone that defines days; UTC by default. Throws 400 `invalid_query`. */
@@ -160,10 +160,10 @@ function chosenPeriod(since: string, until: string | undefined, zone: string, no
 function stepped(shape: Shape, beforeOf: ((sinceMs: number) => Period['before']) | null): Period {
   const { edges, onTheHour } = edgesOf(shape.sinceMs, shape.untilMs, shape.step, shape.zone)
   const sinceMs = edges[0] ?? shape.sinceMs
-  const before = beforeOf?.(sinceMs)
+  const previousPeriod = beforeOf?.(sinceMs)
   const noPeriod = { sinceMs, untilMs: sinceMs }
-  const isCompared = before !== undefined && isKept(before, shape.nowMs)
-  return { ...shape, sinceMs, edges, onTheHour, before: isCompared ? before : noPeriod }
+  const isCompared = previousPeriod !== undefined && isKept(previousPeriod, shape.nowMs)
+  return { ...shape, sinceMs, edges, onTheHour, before: isCompared ? previousPeriod : noPeriod }
 }
 
 /** Hours whose counts were deleted would make the comparison show growth that did not happen. */
@@ -232,37 +232,37 @@ export interface CountFilter {
 
 /** Null when hourly counts do not suffice: they combine types and outcomes with one other field. */
 export function hourlyFilter({ filter, also }: CountFilter): Pick<EventFilter, 'types' | 'outcomes'> | null {
-  const { types, outcomes, ...others } = filter
-  if (also.length > 0 || Object.keys(others).length > 0) return null
+  const { types, outcomes, ...otherFilters } = filter
+  if (also.length > 0 || Object.keys(otherFilters).length > 0) return null
   return { ...(types && { types }), ...(outcomes && { outcomes }) }
 }
 
 /** The intersection of two type lists, where a trailing `.*` is a prefix; null means any type. */
 export function sharedTypes(a: string[] | undefined, b: string[] | undefined): string[] | null {
   if (a === undefined || b === undefined) return a ?? b ?? null
-  return [...new Set(a.flatMap((one) => b.flatMap((other) => narrower(one, other))))]
+  return [...new Set(a.flatMap((typeA) => b.flatMap((typeB) => narrower(typeA, typeB))))]
 }
 
-function narrower(one: string, other: string): string[] {
-  if (one === other) return [one]
-  if (other.endsWith('.*') && one.startsWith(other.slice(0, -1))) return [one]
-  return one.endsWith('.*') && other.startsWith(one.slice(0, -1)) ? [other] : []
+function narrower(typeA: string, typeB: string): string[] {
+  if (typeA === typeB) return [typeA]
+  if (typeB.endsWith('.*') && typeA.startsWith(typeB.slice(0, -1))) return [typeA]
+  return typeA.endsWith('.*') && typeB.startsWith(typeA.slice(0, -1)) ? [typeB] : []
 }
 
 const filtersMax = 20
 
 /** `filter=vendor:GPTBot`, repeatable; values of one name are alternatives. Null without filters; throws 400. */
 export function readCountFilter(query: Query): CountFilter | null {
-  const given = [...new Set(query.many('filter') ?? [])]
-  if (given.length === 0) return null
-  if (given.length > filtersMax)
+  const filterTexts = [...new Set(query.many('filter') ?? [])]
+  if (filterTexts.length === 0) return null
+  if (filterTexts.length > filtersMax)
     throw invalidQuery('filter', `at most ${filtersMax} filters are allowed`, 'too_many')
-  const found: CountFilter = { named: [], filter: {}, also: [] }
-  for (const text of given) addFilter(found, text)
-  return { ...found, filter: onlyVouched(found.filter) }
+  const countFilter: CountFilter = { named: [], filter: {}, also: [] }
+  for (const text of filterTexts) addFilter(countFilter, text)
+  return { ...countFilter, filter: onlyVouched(countFilter.filter) }
 }
 
-function addFilter({ named, filter, also }: CountFilter, text: string): void {
+function addFilter({ named: namedValues, filter, also }: CountFilter, text: string): void {
   const colon = text.indexOf(':')
   const name = text.slice(0, Math.max(0, colon))
   const value = text.slice(colon + 1)
@@ -274,14 +274,14 @@ function addFilter({ named, filter, also }: CountFilter, text: string): void {
     )
   if (isLongerThan(value, dimension.charsMax))
     throw invalidQuery('filter', `${name} must have at most ${dimension.charsMax} characters`, 'too_long')
-  named.push({ name, value })
+  namedValues.push({ name, value })
   const { field, list } = dimension
   if (list !== null) {
     filter[list] = [...(filter[list] ?? []), value]
     return
   }
-  const by = field as CountedMember
-  const known = also.find((one) => one.by === by)
-  if (known) known.values.push(value)
-  else also.push({ by, values: [value] })
+  const countedField = field as CountedMember
+  const existingFilter = also.find((entry) => entry.by === countedField)
+  if (existingFilter) existingFilter.values.push(value)
+  else also.push({ by: countedField, values: [value] })
 }

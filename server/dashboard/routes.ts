@@ -20,7 +20,7 @@ import { changesSince, readSince } from '../counts/changes.ts'
 import { periodOf, periodParameters, readCountFilter, type CountScope } from '../counts/period.ts'
 import { detectMatrix, detectTrust } from '../counts/detections.ts'
 import { detectClaims, detectResponses } from '../counts/claims.ts'
-import { identityDetail, vendorDetail, why } from '../counts/details.ts'
+import { identityDetail, vendorDetail, explainDecision } from '../counts/details.ts'
 import type { OverviewVisit, Store } from '../../db/contract/store.ts'
 import { isLongerThan } from '../text/text.ts'
 import type { SignIns } from '../identity/sign-in/sign-ins.ts'
@@ -108,7 +108,7 @@ export function dashboardCountRoutes({ store, signIns, clock }: DashboardCountRo
       const { org } = await signIns.require(request)
       readQuery(request, {})
       if (!params.id) throw new AppError('not_found', 'No decision has this id.')
-      return json(await why(store, org.id, params.id))
+      return json(await explainDecision(store, org.id, params.id))
     })
 }
 
@@ -126,18 +126,18 @@ const changeCharsMax = 300
 const changesMax = 100
 
 /** Times in the future, by a browser whose clock is wrong, are now. */
-function readVisit(given: OverviewVisitView, now: number): OverviewVisit {
+function readVisit(visit: OverviewVisitView, now: number): OverviewVisit {
   const time = (field: 'since' | 'at'): number => {
-    const ms = parseTime(given[field])
+    const ms = parseTime(visit[field])
     if (ms === null) throw wrongField(field, `${field} must be a time (RFC 3339)`)
     return Math.min(ms, now)
   }
   const names = (field: 'hidden' | 'shown'): string[] => {
-    if (given[field].length > changesMax)
+    if (visit[field].length > changesMax)
       throw wrongField(field, `${field} has at most ${changesMax} names`, 'too_many')
-    if (given[field].some((name) => isLongerThan(name, changeCharsMax)))
+    if (visit[field].some((name) => isLongerThan(name, changeCharsMax)))
       throw wrongField(field, `a name of ${field} has at most ${changeCharsMax} characters`, 'too_long')
-    return given[field]
+    return visit[field]
   }
   return { sinceMs: time('since'), atMs: time('at'), hidden: names('hidden'), shown: names('shown') }
 }

@@ -38,18 +38,18 @@ export function viewRoutes(services: ViewRoutesServices) {
     .post(
       '/api/views',
       async ({ request }) => {
-        const who = await manager(request)
+        const actor = await manager(request)
         const fields = await readFields(request, { name: 'text', search: 'text' })
-        return json({ view: viewOf(await createView(services, who, fields)) }, 201)
+        return json({ view: viewOf(await createView(services, actor, fields)) }, 201)
       },
       unparsed,
     )
     .patch(
       '/api/views/:id',
       async ({ request, params }) => {
-        const who = await manager(request)
+        const actor = await manager(request)
         const fields = await readFields(request, { name: 'text?', search: 'text?' })
-        return json({ view: viewOf(await changeView(services, who, params.id, fields)) })
+        return json({ view: viewOf(await changeView(services, actor, params.id, fields)) })
       },
       unparsed,
     )
@@ -78,25 +78,25 @@ const viewOf = ({ id, name, search, createdBy, createdAtMs }: SavedView) => ({
 
 async function createView(
   { store, clock }: Services,
-  { accountId, ...who }: Actor & { accountId: string },
+  { accountId, ...actor }: Actor & { accountId: string },
   fields: { name: string; search: string },
 ): Promise<SavedView> {
   const view: SavedView = {
     id: newId('view'),
-    orgId: who.orgId,
+    orgId: actor.orgId,
     name: nameOf(fields.name),
     search: searchOf(fields.search),
     createdBy: accountId,
     createdAtMs: clock.now(),
   }
   const metadata = { name: view.name, search: view.search }
-  const audit = auditEntry(who, { action: 'view.created', target: view.id, metadata }, clock.now())
+  const audit = auditEntry(actor, { action: 'view.created', target: view.id, metadata }, clock.now())
   await explainConflict(
     view.name,
     store.views.create({ view, viewsMax: limits.viewsMax, audit }),
     async () => {
-      const all = await store.views.list(who.orgId)
-      return all.length >= limits.viewsMax && !all.some(({ name }) => name === view.name)
+      const views = await store.views.list(actor.orgId)
+      return views.length >= limits.viewsMax && !views.some(({ name }) => name === view.name)
     },
   )
   return view
@@ -105,33 +105,33 @@ async function createView(
 /** Renames a view, or replaces its filters. */
 async function changeView(
   { store, clock }: Services,
-  who: Actor,
+  actor: Actor,
   id: string,
   fields: { name?: string | undefined; search?: string | undefined },
 ): Promise<SavedView> {
-  const before = await viewWith(store, who.orgId, id)
-  const after = {
-    name: fields.name === undefined ? before.name : nameOf(fields.name),
-    search: fields.search === undefined ? before.search : searchOf(fields.search),
+  const previousView = await viewWith(store, actor.orgId, id)
+  const newFields = {
+    name: fields.name === undefined ? previousView.name : nameOf(fields.name),
+    search: fields.search === undefined ? previousView.search : searchOf(fields.search),
   }
   const metadata: { [name: string]: Json } = {
-    before: { name: before.name, search: before.search },
-    after,
+    before: { name: previousView.name, search: previousView.search },
+    after: newFields,
   }
-  const action = after.search === before.search ? 'view.renamed' : 'view.changed'
-  const audit = auditEntry(who, { action, target: id, metadata }, clock.now())
-  await explainConflict(after.name, store.views.change({ orgId: who.orgId, id, ...after, audit }))
-  return { ...before, ...after }
+  const action = newFields.search === previousView.search ? 'view.renamed' : 'view.changed'
+  const audit = auditEntry(actor, { action, target: id, metadata }, clock.now())
+  await explainConflict(newFields.name, store.views.change({ orgId: actor.orgId, id, ...newFields, audit }))
+  return { ...previousView, ...newFields }
 }
 
-async function deleteView({ store, clock }: Services, who: Actor, id: string): Promise<void> {
-  const { name, search } = await viewWith(store, who.orgId, id)
+async function deleteView({ store, clock }: Services, actor: Actor, id: string): Promise<void> {
+  const { name, search } = await viewWith(store, actor.orgId, id)
   const act = { action: 'view.deleted', target: id, metadata: { name, search } }
-  await store.views.remove({ orgId: who.orgId, id, audit: auditEntry(who, act, clock.now()) })
+  await store.views.remove({ orgId: actor.orgId, id, audit: auditEntry(actor, act, clock.now()) })
 }
 
 async function viewWith(store: Services['store'], orgId: string, id: string): Promise<SavedView> {
-  const view = (await store.views.list(orgId)).find((one) => one.id === id)
+  const view = (await store.views.list(orgId)).find((candidate) => candidate.id === id)
   if (view === undefined) throw new AppError('not_found', 'No saved view has this id.')
   return view
 }

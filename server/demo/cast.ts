@@ -137,7 +137,7 @@ export const newcomers: readonly Agent[] = [
 }))
 
 function agent(
-  of: AgentClass,
+  agentClass: AgentClass,
   vendor: string,
   weight: number,
   presents: number,
@@ -145,7 +145,7 @@ function agent(
   userAgent: string,
 ): Agent {
   return {
-    class: of,
+    class: agentClass,
     vendor,
     bot: null,
     published: null,

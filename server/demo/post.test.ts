@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { postEvents, retryAfterMs } from './post.ts'
 
-async function against(answer: () => Response) {
+async function postTo(answer: () => Response) {
   const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: answer })
   try {
     return await postEvents({ ingestUrl: `http://127.0.0.1:${server.port}`, key: 'k' }, [{}])
@@ -12,7 +12,7 @@ async function against(answer: () => Response) {
 }
 
 test('2xx counts as stored', async () => {
-  const outcome = await against(() => Response.json({ ok: true, accepted: 1, deduped: 2 }, { status: 202 }))
+  const outcome = await postTo(() => Response.json({ ok: true, accepted: 1, deduped: 2 }, { status: 202 }))
   expect(outcome).toEqual({ kind: 'stored', accepted: 1, deduped: 2 })
 })
 
@@ -23,19 +23,19 @@ test.each([
   [507, 'soon', 2_000],
 ])('%i with Retry-After %p is retried', async (status, header, afterMs) => {
   const headers: Record<string, string> = header === null ? {} : { 'retry-after': header }
-  expect(await against(() => new Response('busy', { status, headers }))).toMatchObject({
+  expect(await postTo(() => new Response('busy', { status, headers }))).toMatchObject({
     kind: 'retry',
     afterMs,
   })
 })
 
 test('401 and 403 end the demo with the message of the server', async () => {
-  const said = { error: 'unauthorized', message: 'The key is revoked.', hint: 'Mint another.' }
-  expect(await against(() => Response.json(said, { status: 401 }))).toEqual({
+  const errorBody = { error: 'unauthorized', message: 'The key is revoked.', hint: 'Mint another.' }
+  expect(await postTo(() => Response.json(errorBody, { status: 401 }))).toEqual({
     kind: 'rejected',
     message: 'The key is revoked. Mint another.',
   })
-  expect(await against(() => new Response('<html>', { status: 403 }))).toEqual({
+  expect(await postTo(() => new Response('<html>', { status: 403 }))).toEqual({
     kind: 'rejected',
     message: 'status 403',
   })

@@ -25,9 +25,9 @@ export async function postEvents({ ingestUrl, key }: PostTarget, events: unknown
     })
     text = await response.text()
   } catch (error) {
-    const why =
+    const reason =
       error instanceof Error && error.name === 'TimeoutError' ? 'no response within 15 s' : 'no connection'
-    return { kind: 'retry', afterMs: 2_000, why }
+    return { kind: 'retry', afterMs: 2_000, why: reason }
   }
   const body = parsed(text)
   if (response.ok)

@@ -34,9 +34,9 @@ test('the newest registry has every tool that the demo calls, with its page', ()
 test('the first push is older than the first event, the second changes some tools and adds others', () => {
   const [first, second] = demoRegistry(nowMs)
   expect(first!.atMs).toBeLessThan(nowMs - demoDays * 86_400_000)
-  const before = new Map(first!.pushed.map((tool) => [tool.name, tool]))
+  const toolsBefore = new Map(first!.pushed.map((tool) => [tool.name, tool]))
   const changes = second!.pushed.map((tool) => {
-    const old = before.get(tool.name)
+    const old = toolsBefore.get(tool.name)
     return old === undefined ? 'added' : differences(old, tool).length > 0 ? 'changed' : 'same'
   })
   expect(changes.filter((change) => change === 'added')).toHaveLength(9)

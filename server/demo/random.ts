@@ -30,8 +30,8 @@ export function randomFrom(...parts: (string | number)[]): Random {
     pick,
     weighted: (from) => {
       const total = from.reduce((sum, { weight }) => sum + weight, 0)
-      let left = next() * total
-      return from.find(({ weight }) => (left -= weight) < 0) ?? from.at(-1)!
+      let remainingWeight = next() * total
+      return from.find(({ weight }) => (remainingWeight -= weight) < 0) ?? from.at(-1)!
     },
     spread: (median, width) => {
       // The sum of uniform numbers is nearly normal; its exponential is log-normal.
@@ -43,7 +43,8 @@ export function randomFrom(...parts: (string | number)[]): Random {
 
 export function hash(text: string): number {
   let value = 0x811c9dc5
-  for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193)
+  for (let index = 0; index < text.length; index++)
+    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193)
   // FNV-1a gives similar outputs for similar inputs; the finalizer of murmur3 separates them.
   value = Math.imul(value ^ (value >>> 16), 0x85ebca6b)
   value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35)

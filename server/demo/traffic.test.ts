@@ -13,7 +13,7 @@ import { rarelyFaked } from './visit.ts'
 const nowMs = Date.UTC(2026, 10, 20, 14, 30)
 const dayMs = 86_400_000
 const days = [...demoTraffic({ seed: 1, events: 20_000, nowMs })]
-const all = days.flat()
+const allEvents = days.flat()
 
 const knownTypes = [
   'agent.detected',
@@ -37,52 +37,55 @@ function sessionsOf(events: DemoEvent[]): DemoEvent[][] {
   return [...Map.groupBy(events, ({ sessionId }) => sessionId).values()]
 }
 
-function counted(events: DemoEvent[], of: (event: DemoEvent) => string | undefined): Record<string, number> {
+function counted(
+  events: DemoEvent[],
+  readKey: (event: DemoEvent) => string | undefined,
+): Record<string, number> {
   const counts: Record<string, number> = {}
-  for (const event of events) counts[of(event) ?? ''] = (counts[of(event) ?? ''] ?? 0) + 1
+  for (const event of events) counts[readKey(event) ?? ''] = (counts[readKey(event) ?? ''] ?? 0) + 1
   return counts
 }
 
 describe('repeatable', () => {
   test('the same seed gives the same events; another seed or scale shares no id', () => {
     expect([...demoTraffic({ seed: 1, events: 20_000, nowMs })]).toEqual(days)
-    const ids = new Set(all.map(({ id }) => id))
-    expect(ids.size).toBe(all.length)
-    for (const other of [
+    const ids = new Set(allEvents.map(({ id }) => id))
+    expect(ids.size).toBe(allEvents.length)
+    for (const otherEvents of [
       dayOfTraffic(20_000, 2, 20_000),
       dayOfTraffic(Math.floor(nowMs / dayMs), 1, 10_000),
     ]) {
-      expect(other.some(({ id }) => ids.has(id))).toBe(false)
+      expect(otherEvents.some(({ id }) => ids.has(id))).toBe(false)
     }
   })
 
   test('a day never changes, so a later run only adds new days', () => {
     const later = [...demoTraffic({ seed: 1, events: 20_000, nowMs: nowMs + 3 * dayMs })].flat()
-    const before = new Map(all.map((event) => [event.id, event]))
-    const shared = later.filter(({ id }) => before.has(id))
-    expect(shared.length).toBeGreaterThan(all.length * 0.85)
-    for (const event of shared) expect(event).toEqual(before.get(event.id)!)
+    const eventsBefore = new Map(allEvents.map((event) => [event.id, event]))
+    const shared = later.filter(({ id }) => eventsBefore.has(id))
+    expect(shared.length).toBeGreaterThan(allEvents.length * 0.85)
+    for (const event of shared) expect(event).toEqual(eventsBefore.get(event.id)!)
   })
 
   test.each([1_000, 5_000, 20_000])('%i requested events: within 8 %%', (events) => {
-    const made = [...demoTraffic({ seed: 4, events, nowMs })].flat().length
-    expect(Math.abs(made - events) / events).toBeLessThan(0.08)
+    const eventCount = [...demoTraffic({ seed: 4, events, nowMs })].flat().length
+    expect(Math.abs(eventCount - events) / events).toBeLessThan(0.08)
   })
 })
 
 describe('valid', () => {
   test('ingest accepts every event, and every type is known', () => {
-    for (let from = 0; from < all.length; from += 1_000) {
-      const body = JSON.stringify({ events: all.slice(from, from + 1_000) })
+    for (let from = 0; from < allEvents.length; from += 1_000) {
+      const body = JSON.stringify({ events: allEvents.slice(from, from + 1_000) })
       const { records, rejected } = acceptEvents(body, 'application/json', [demoSiteId])
       expect(rejected).toEqual([])
-      expect(records.length).toBe(Math.min(1_000, all.length - from))
+      expect(records.length).toBe(Math.min(1_000, allEvents.length - from))
     }
-    expect(Object.keys(counted(all, ({ type }) => type)).sort()).toEqual([...knownTypes].sort())
+    expect(Object.keys(counted(allEvents, ({ type }) => type)).sort()).toEqual([...knownTypes].sort())
   })
 
   test('every event is marked as demo data', () => {
-    for (const { siteId, metadata, id, sessionId } of all) {
+    for (const { siteId, metadata, id, sessionId } of allEvents) {
       expect([siteId, metadata.demo, id.slice(0, 5), sessionId.slice(0, 5)]).toEqual([
         'demo-shop',
         true,
@@ -96,15 +99,15 @@ describe('valid', () => {
 describe('sorted', () => {
   test('30 days, each sorted, with no event in the future', () => {
     expect(days).toHaveLength(demoDays + 1) // the first and the last are parts of one
-    expect(nowMs - Date.parse(all[0]!.occurredAt)).toBeWithin(29.5 * dayMs, demoDays * dayMs)
+    expect(nowMs - Date.parse(allEvents[0]!.occurredAt)).toBeWithin(29.5 * dayMs, demoDays * dayMs)
     for (const day of days) {
       const times = day.map(({ occurredAt }) => occurredAt)
       expect(times).toEqual([...times].sort())
     }
     for (const hour of [0, 12, 23]) {
       const atMs = Date.UTC(2026, 10, 20, hour, 1)
-      const made = [...demoTraffic({ seed: 1, events: 5_000, nowMs: atMs })].flat()
-      const times = made.map(({ occurredAt }) => Date.parse(occurredAt))
+      const demoEvents = [...demoTraffic({ seed: 1, events: 5_000, nowMs: atMs })].flat()
+      const times = demoEvents.map(({ occurredAt }) => Date.parse(occurredAt))
       expect(Math.max(...times)).toBeWithin(atMs - dayMs / 2, atMs + 1)
       expect(Math.min(...times)).toBeGreaterThanOrEqual(atMs - demoDays * dayMs)
     }
@@ -113,7 +116,7 @@ describe('sorted', () => {
   test('a visit begins with its detection, a call follows its decision, trust never falls', () => {
     const trusts = ['detected', 'declared', 'verified', 'linked']
     let visits = 0
-    for (const session of sessionsOf(all)) {
+    for (const session of sessionsOf(allEvents)) {
       const times = session.map(({ occurredAt }) => Date.parse(occurredAt))
       expect(new Set(times).size).toBe(times.length)
       if (!session[0]!.agent || session[0]!.type === 'agent.referred') continue
@@ -121,13 +124,13 @@ describe('sorted', () => {
       expect(session[0]!.type).toMatch(/^agent\.(?:detected|missed)$/)
       expect(new Set(session.map(({ agent }) => agent?.vendor)).size).toBe(1)
       let trust = 0
-      session.forEach((event, at) => {
+      session.forEach((event, index) => {
         const now = trusts.indexOf(event.agent!.trust!)
         expect(now).toBeGreaterThanOrEqual(trust)
         trust = now
         if (event.type !== 'tool.executed') return
         const decided = session
-          .slice(0, at)
+          .slice(0, index)
           .findLast(({ type, tool }) => type === 'authz.evaluated' && tool === event.tool)
         expect(decided?.policy?.decision === 'allow').toBe(event.outcome !== 'blocked')
       })
@@ -138,28 +141,28 @@ describe('sorted', () => {
 
 describe('plausible', () => {
   test('every class, every trust, most protocols, several vendors, real tools', () => {
-    expect(Object.keys(counted(all, ({ agent }) => agent?.class)).sort()).toEqual([
+    expect(Object.keys(counted(allEvents, ({ agent }) => agent?.class)).sort()).toEqual([
       '',
       'crawler',
       'dom',
       'screenshot',
       'webmcp',
     ])
-    const protocols = Object.keys(counted(all, ({ metadata }) => metadata.protocol))
+    const protocols = Object.keys(counted(allEvents, ({ metadata }) => metadata.protocol))
     expect(protocols.length).toBeGreaterThanOrEqual(9)
-    expect(Object.keys(counted(all, ({ agent }) => agent?.vendor)).length).toBeGreaterThan(25)
-    const bots = counted(all, ({ agent }) => agent?.name)
+    expect(Object.keys(counted(allEvents, ({ agent }) => agent?.vendor)).length).toBeGreaterThan(25)
+    const bots = counted(allEvents, ({ agent }) => agent?.name)
     expect(bots).toMatchObject({
       GPTBot: expect.any(Number) as number,
       'OAI-SearchBot': expect.any(Number) as number,
     })
     const names = new Set(demoTools.map(({ name }) => name))
     expect(names.size).toBe(117)
-    for (const { tool } of all) if (tool !== undefined) expect(names.has(tool)).toBe(true)
+    for (const { tool } of allEvents) if (tool !== undefined) expect(names.has(tool)).toBe(true)
   })
 
   test('most calls succeed, some fail with an error, some are blocked with a reason', () => {
-    const calls = all.filter(({ type }) => type === 'tool.executed')
+    const calls = allEvents.filter(({ type }) => type === 'tool.executed')
     const outcomes = counted(calls, ({ outcome }) => outcome)
     expect(outcomes['success']! / calls.length).toBeGreaterThan(0.75)
     expect(outcomes['error']! / calls.length).toBeGreaterThan(0.01)
@@ -177,25 +180,25 @@ describe('plausible', () => {
   })
 
   test('traffic by people drops at night and on weekends, crawlers do not', () => {
-    const at = (event: DemoEvent) => new Date(event.occurredAt)
-    const people = all.filter(({ agent }) => agent && agent.class !== 'crawler')
-    const crawling = all.filter(({ agent }) => agent?.class === 'crawler')
+    const readDate = (event: DemoEvent) => new Date(event.occurredAt)
+    const people = allEvents.filter(({ agent }) => agent && agent.class !== 'crawler')
+    const crawling = allEvents.filter(({ agent }) => agent?.class === 'crawler')
     const night = (events: DemoEvent[]) =>
-      events.filter((event) => at(event).getUTCHours() < 5).length / events.length
+      events.filter((event) => readDate(event).getUTCHours() < 5).length / events.length
     expect(night(people)).toBeLessThan(0.06)
     expect(night(crawling)).toBeGreaterThan(0.15)
     const weekend = (events: DemoEvent[]) =>
-      events.filter((event) => at(event).getUTCDay() % 6 === 0).length / events.length
+      events.filter((event) => readDate(event).getUTCDay() % 6 === 0).length / events.length
     expect(weekend(people)).toBeLessThan(0.22)
     expect(weekend(crawling)).toBeGreaterThan(weekend(people))
   })
 
   test('requests have verdicts by the lists of the bundled evidence; few are contradicted', () => {
-    const requests = all.filter(({ type }) => type === 'agent.requested')
+    const requests = allEvents.filter(({ type }) => type === 'agent.requested')
     const verdicts = counted(requests, ({ agent }) => agent!.verdict)
     expect(Object.keys(verdicts).toSorted()).toEqual(['contradicted', 'unverifiable', 'verified'])
     expect(verdicts['contradicted']! / requests.length).toBeWithin(0.02, 0.12)
-    const lists = new Map(pack.lists.map((one) => [one.list, one]))
+    const lists = new Map(pack.lists.map((addressList) => [addressList.list, addressList]))
     for (const { agent } of requests) {
       const { evidence, vendor, name } = agent!
       if (evidence === undefined) continue
@@ -219,30 +222,31 @@ describe('plausible', () => {
 test('the last day has news, others on each day, and a second run of the day sends the same ids', () => {
   const sinceMs = nowMs - dayMs
   const isNew = ({ occurredAt }: DemoEvent) => Date.parse(occurredAt) >= sinceMs
-  const onlyNew = (of: (event: DemoEvent) => string | undefined) => {
-    const before = new Set(all.filter((event) => !isNew(event)).map(of))
-    return [...new Set(all.filter(isNew).map(of))].filter((value) => !before.has(value))
+  const onlyNew = (readValue: (event: DemoEvent) => string | undefined) => {
+    const valuesBefore = new Set(allEvents.filter((event) => !isNew(event)).map(readValue))
+    return [...new Set(allEvents.filter(isNew).map(readValue))].filter((value) => !valuesBefore.has(value))
   }
   expect(onlyNew(({ agent }) => agent?.vendor)).toHaveLength(1)
   expect(onlyNew(({ policy }) => policy?.ruleId)).toContain('crawl:training')
   const faked = onlyNew(({ agent }) => (agent?.verdict === 'contradicted' ? agent.name : undefined))
   expect(rarelyFaked).toEqual(expect.arrayContaining(faked.map((name) => name as never)))
   expect(faked).toHaveLength(1)
-  const calls = all.filter(({ type, tool }) => type === 'tool.executed' && tool === 'search_code')
-  const share = (some: DemoEvent[]) => some.filter(({ outcome }) => outcome === 'error').length / some.length
+  const calls = allEvents.filter(({ type, tool }) => type === 'tool.executed' && tool === 'search_code')
+  const share = (eventGroup: DemoEvent[]) =>
+    eventGroup.filter(({ outcome }) => outcome === 'error').length / eventGroup.length
   expect(share(calls.filter(isNew))).toBeGreaterThan(3 * share(calls.filter((event) => !isNew(event))))
   const later = [...demoTraffic({ seed: 1, events: 20_000, nowMs: nowMs + 2 * 3_600_000 })].flat()
-  const ids = new Set(all.map(({ id }) => id))
+  const ids = new Set(allEvents.map(({ id }) => id))
   const added = later.filter(({ id }) => !ids.has(id))
   expect(Math.min(...added.map(({ occurredAt }) => Date.parse(occurredAt)))).toBeGreaterThan(nowMs)
   const tomorrow = [...demoTraffic({ seed: 1, events: 20_000, nowMs: nowMs + dayMs })].flat()
-  const vendors = (some: DemoEvent[]) => new Set(some.map(({ agent }) => agent?.vendor))
-  expect(vendors(tomorrow).difference(vendors(all)).size).toBe(1)
+  const vendors = (eventGroup: DemoEvent[]) => new Set(eventGroup.map(({ agent }) => agent?.vendor))
+  expect(vendors(tomorrow).difference(vendors(allEvents)).size).toBe(1)
 })
 
 test('live events keep the order of each visit and have unique ids', () => {
   const next = liveEvents(1, nowMs)
-  const events = Array.from({ length: 3_000 }, (_, at) => next(nowMs + at))
+  const events = Array.from({ length: 3_000 }, (_, index) => next(nowMs + index))
   expect(new Set(events.map(({ id }) => id)).size).toBe(3_000)
   const { rejected } = acceptEvents(JSON.stringify({ events: events.slice(0, 1_000) }), 'application/json', [
     demoSiteId,

@@ -35,10 +35,10 @@ export function* demoTraffic({ seed, events, nowMs }: TrafficRequest): Generator
   for (let day = today - demoDays; day <= today; day++) {
     const date = isoTime(day * dayMs).slice(0, 10)
     const ofDay = news.filter(({ occurredAt }) => occurredAt.startsWith(date))
-    const made = byTime([...dayOfTraffic(day, seed, events), ...ofDay]).filter(
+    const dayEvents = byTime([...dayOfTraffic(day, seed, events), ...ofDay]).filter(
       ({ occurredAt }) => occurredAt >= since && occurredAt <= until,
     )
-    if (made.length > 0) yield made
+    if (dayEvents.length > 0) yield dayEvents
   }
 }
 
@@ -56,11 +56,11 @@ function visitsOf(day: number, seed: number, events: number, kind = '') {
   const add = (steps: Step[], startMs: number): void => {
     const sessionId = `demo_${date}_${mark}_${kind}s${sessions++}`
     let atMs = startMs
-    for (const { afterMs, ...rest } of steps) {
+    for (const { afterMs, ...eventFields } of steps) {
       // Times rise by at least 1 ms, so that they give the order of a session.
       atMs += Math.max(1, Math.round(afterMs))
       const id = `demo_${date}_${mark}_${kind}${out.length}`
-      out.push({ id, siteId: demoSiteId, sessionId, occurredAt: isoTime(atMs), ...rest })
+      out.push({ id, siteId: demoSiteId, sessionId, occurredAt: isoTime(atMs), ...eventFields })
     }
   }
   return { out, add }
@@ -86,7 +86,8 @@ function newsOf({ seed, events, nowMs }: TrafficRequest): DemoEvent[] {
     add(visitSteps(agent, random, false, news), startMs)
   }
   const visits = (agent: Agent, share: number, news: News): void => {
-    for (const before = out.length; out.length - before < Math.max(6, events * share);) visit(agent, news)
+    for (const countBefore = out.length; out.length - countBefore < Math.max(6, events * share);)
+      visit(agent, news)
   }
   const crawler = (name: string): Agent => crawlerAgents.find(({ bot }) => bot?.name === name)!
   visits(newcomers[day % newcomers.length]!, 0.006, {})
@@ -104,19 +105,19 @@ export function dayOfTraffic(day: number, seed: number, events: number): DemoEve
   const perDay = (events / demoDays) * scale
   const down = outage(day)
   add(deployment(day, Math.floor(perDay / 50)), day * dayMs + 5 * 3_600_000)
-  for (const { class: of, share } of shares) {
-    const random = randomFrom(seed, events, day, of)
-    const target = perDay * share * dayFactor(day, of)
-    const before = out.length
+  for (const { class: agentClass, share } of shares) {
+    const random = randomFrom(seed, events, day, agentClass)
+    const target = perDay * share * dayFactor(day, agentClass)
+    const countBefore = out.length
     for (;;) {
-      const moment = momentOfDay(random, of)
+      const moment = momentOfDay(random, agentClass)
       const toolsFail = down !== null && moment >= down.fromMs && moment < down.untilMs
-      const steps = visitSteps(agentOf(of, random), random, toolsFail)
+      const steps = visitSteps(agentOf(agentClass, random), random, toolsFail)
       // The last visit exceeds the target with a probability that keeps the average exact.
-      const missing = target - (out.length - before)
+      const missing = target - (out.length - countBefore)
       if (steps.length > missing && !random.chance(missing / steps.length)) break
       add(steps, day * dayMs + moment)
-      if (of === 'crawler' && random.chance(0.1)) add([referral(random)], day * dayMs + moment)
+      if (agentClass === 'crawler' && random.chance(0.1)) add([referral(random)], day * dayMs + moment)
     }
   }
   return byTime(out)
@@ -170,10 +171,10 @@ export function liveEvents(seed: number, startedMs: number): (nowMs: number) => 
       visits.push({ sessionId: `demo_live_${mark}_s${sessions++}`, steps })
     }
     const visit = random.pick(visits)
-    const { afterMs: _, ...rest } = visit.steps.shift()!
+    const { afterMs: _, ...eventFields } = visit.steps.shift()!
     if (visit.steps.length === 0) visits.splice(visits.indexOf(visit), 1)
     const id = `demo_live_${mark}_${events++}`
-    return { id, siteId: demoSiteId, sessionId: visit.sessionId, occurredAt: isoTime(nowMs), ...rest }
+    return { id, siteId: demoSiteId, sessionId: visit.sessionId, occurredAt: isoTime(nowMs), ...eventFields }
   }
 }
 
@@ -186,17 +187,17 @@ const crawlerHours = [12, 13, 14, 14, 13, 12, 10, 9, 8, 8, 8, 8, 8, 8, 8, 8, 8, 
 const weekdayFactor = [0.55, 1.02, 1.08, 1.1, 1.06, 0.95, 0.6] // Sunday first
 
 /** Traffic of a day relative to an average day. */
-function dayFactor(day: number, of: AgentClass): number {
+function dayFactor(day: number, agentClass: AgentClass): number {
   const weekday = (day + 4) % 7 // 1970-01-01 was a Thursday
-  const noise = 0.92 + (hash(`busy ${day} ${of}`) / 2 ** 32) * 0.16
+  const noise = 0.92 + (hash(`busy ${day} ${agentClass}`) / 2 ** 32) * 0.16
   const drift = 1 + 0.12 * Math.sin(day / 5.3)
-  return (of === 'crawler' ? 1 : weekdayFactor[weekday]!) * noise * drift
+  return (agentClass === 'crawler' ? 1 : weekdayFactor[weekday]!) * noise * drift
 }
 
 /** A random time of day, in milliseconds. */
-function momentOfDay(random: Random, of: AgentClass): number {
-  const hours = of === 'crawler' ? crawlerHours : peopleHours
-  const { hour } = random.weighted(hours.map((weight, at) => ({ hour: at, weight })))
+function momentOfDay(random: Random, agentClass: AgentClass): number {
+  const hours = agentClass === 'crawler' ? crawlerHours : peopleHours
+  const { hour } = random.weighted(hours.map((weight, index) => ({ hour: index, weight })))
   return Math.floor((hour + random.next()) * 3_600_000)
 }
 

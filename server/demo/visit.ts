@@ -40,9 +40,10 @@ const shopPages = [
   '/docs/api',
 ]
 
-export function agentOf(of: AgentClass, random: Random): Agent {
-  if (of === 'crawler') return random.weighted(crawlerAgents)
-  const cast = of === 'webmcp' ? toolAgents : browserAgents.filter((agent) => agent.class === of)
+export function agentOf(agentClass: AgentClass, random: Random): Agent {
+  if (agentClass === 'crawler') return random.weighted(crawlerAgents)
+  const cast =
+    agentClass === 'webmcp' ? toolAgents : browserAgents.filter((agent) => agent.class === agentClass)
   return random.weighted(cast)
 }
 
@@ -139,7 +140,7 @@ function crawl(visit: Visit): Step[] {
   const { random, news } = visit
   const steps: Step[] = []
   const pages = random.whole(1, 5)
-  for (let at = 0; at < pages; at++) {
+  for (let index = 0; index < pages; index++) {
     const isPrivate = random.chance(visit.trust === 'verified' ? 0.05 : 0.16)
     const page = isPrivate ? random.pick(['/account', '/checkout', '/admin']) : random.pick(shopPages)
     const closed = isPrivate || news.refusal !== undefined
@@ -188,7 +189,7 @@ function work(visit: Visit): Step[] {
     )
   }
   const calls = agent.class === 'webmcp' ? random.whole(2, 9) : random.whole(1, 4)
-  for (let at = 0; at < calls; at++) steps.push(...callTool(visit))
+  for (let index = 0; index < calls; index++) steps.push(...callTool(visit))
   if (random.chance(0.08)) {
     steps.push(
       step(visit, 'memory.updated', 'success', random.pick(shopPages), {
@@ -289,14 +290,14 @@ function step(
   type: string,
   outcome: DemoEvent['outcome'],
   page: string,
-  more: Partial<Step> = {},
+  extraFields: Partial<Step> = {},
 ): Step {
   const { agent, trust, proof, subject, random, claim } = visit
   return {
     type,
     outcome,
     afterMs: random.spread(700, 0.8),
-    ...more,
+    ...extraFields,
     agent: {
       class: agent.class,
       trust,
@@ -312,14 +313,14 @@ function step(
       page,
       ...(proof ? { protocol: proof.protocol } : {}),
       ...(subject === null ? {} : { subject }),
-      ...more.metadata,
+      ...extraFields.metadata,
     },
   }
 }
 
 function confidenceOf(trust: string, random: Random): number {
-  const least = trust === 'detected' ? 0.62 : trust === 'declared' ? 0.8 : 0.95
-  return Math.round((least + random.next() * (1 - least)) * 100) / 100
+  const minConfidence = trust === 'detected' ? 0.62 : trust === 'declared' ? 0.8 : 0.95
+  return Math.round((minConfidence + random.next() * (1 - minConfidence)) * 100) / 100
 }
 
 function tenths(ms: number): number {

@@ -4,7 +4,7 @@ import { integer, nullable, time as wireTime } from '../http/field-models.ts'
 import { limits } from '../limits.ts'
 import { exampleTime, type Operation } from './operation-model.ts'
 import { ruleKinds } from './webhook-messages-model.ts'
-import { done, empty } from './webhooks-model.ts'
+import { okModel, empty } from './webhooks-model.ts'
 
 const time = wireTime()
 const anyField = (description: string) => t.Optional(t.Unknown({ description }))
@@ -36,7 +36,9 @@ const definition = {
 }
 const backtestBody = t.Object({
   measure: t.Union(
-    ['count', 'errors', 'share', 'sessions', 'subjects', 'p95', 'tokens'].map((one) => t.Literal(one)),
+    ['count', 'errors', 'share', 'sessions', 'subjects', 'p95', 'tokens'].map((measure) =>
+      t.Literal(measure),
+    ),
   ),
   condition: t.Object({}, { additionalProperties: true }),
   filter: t.Optional(t.Object({}, { additionalProperties: true })),
@@ -133,7 +135,7 @@ const incidentModel = t.Object({
   id: t.String(),
   ruleId: t.String(),
   subject: t.String(),
-  status: t.Union(['open', 'acknowledged', 'pending', 'resolved'].map((one) => t.Literal(one))),
+  status: t.Union(['open', 'acknowledged', 'pending', 'resolved'].map((status) => t.Literal(status))),
   severity: t.Union([t.Literal('critical'), t.Literal('warning'), t.Literal('info')]),
   message: t.String({ description: 'One readable sentence.' }),
   link: t.String({ description: 'The dashboard page of the incident, with range and filter.' }),
@@ -256,7 +258,7 @@ export const alertOperations: Operation[] = [
     path: '/v1/webhooks/rules/{id}',
     summary: 'Delete an alert rule',
     params: ruleParam,
-    answers: { 200: { description: 'Deleted.', schema: done, example: { ok: true } } },
+    answers: { 200: { description: 'Deleted.', schema: okModel, example: { ok: true } } },
   },
   {
     ...reads,

@@ -100,13 +100,13 @@ const patterns: { [name: string]: string } = {
   outcome: /^([a-z][a-z0-9_-]*)?$/.source,
 }
 
-function fieldFilter({ name, charsMax, about, example }: FilterableField): Parameter {
+function fieldFilter({ name, charsMax, about: description, example }: FilterableField): Parameter {
   const pattern = patterns[name]
-  if (pattern === undefined) return anyOf(about, charsMax, example)
+  if (pattern === undefined) return anyOf(description, charsMax, example)
   const isType = name === 'type'
   return {
     schema: t.String({ maxLength: isType ? charsMax + 2 : charsMax, pattern }),
-    description: isType ? 'An event type, or a prefix such as authz.*.' : about,
+    description: isType ? 'An event type, or a prefix such as authz.*.' : description,
     repeats: true,
     example,
   }

@@ -106,22 +106,24 @@ const signatureHeaders: { [name: string]: string } = {
 
 /** A webhook message as an operation of the receiver. */
 function webhookObject({ type, summary, about: description, schema, examples }: WebhookMessage): Json {
-  const named = examples.map((value, index) => [`example${index + 1}`, { value }])
+  const namedExamples = examples.map((value, index) => [`example${index + 1}`, { value }])
   return {
     operationId: `receive_${type.replace('.', '_')}`,
     tags: ['Webhooks'],
     summary,
     description,
-    parameters: Object.entries(signatureHeaders).map(([name, about]) => ({
+    parameters: Object.entries(signatureHeaders).map(([name, headerDescription]) => ({
       name,
       in: 'header',
       required: true,
-      description: about,
+      description: headerDescription,
       schema: { type: 'string' },
     })),
     requestBody: {
       required: true,
-      content: { 'application/json': { schema: referring(schema), examples: Object.fromEntries(named) } },
+      content: {
+        'application/json': { schema: referring(schema), examples: Object.fromEntries(namedExamples) },
+      },
     },
     responses: { '2XX': { description: 'Delivered. Any other status is retried; 410 pauses the endpoint.' } },
   }
@@ -144,25 +146,25 @@ function queryParameter(name: string, parameter: Parameter): Json {
 
 function requestBody(body: NonNullable<Operation['body']>): Json {
   const { schema, example, optional, type = 'application/json', otherTypes = [] } = body
-  const others = otherTypes.map((type) => [type, { schema: { type: 'string' } }])
+  const otherContent = otherTypes.map((type) => [type, { schema: { type: 'string' } }])
   return {
     required: optional !== true,
-    content: { [type]: { schema: referring(schema), example }, ...Object.fromEntries(others) },
+    content: { [type]: { schema: referring(schema), example }, ...Object.fromEntries(otherContent) },
   }
 }
 
 function successes({ answers }: Operation): Json {
   return Object.fromEntries(
     Object.entries(answers).map(([status, answer]) => {
-      const all: Answer[] = Array.isArray(answer) ? answer : [answer]
-      const content = all.map(({ type = 'application/json', schema, example }) => [
+      const answerList: Answer[] = Array.isArray(answer) ? answer : [answer]
+      const content = answerList.map(({ type = 'application/json', schema, example }) => [
         type,
         {
           schema: schema === undefined ? { type: 'string' } : referring(schema),
           ...(example === undefined ? {} : { example }),
         },
       ])
-      const description = all.map((one) => one.description).join(' ')
+      const description = answerList.map((entry) => entry.description).join(' ')
       return [status, { description, content: Object.fromEntries(content) }]
     }),
   )
@@ -220,7 +222,7 @@ const rpcStatusSchema: Json = {
 }
 
 /** The schemas under `components`; operations refer to them by name. */
-const named: { [name: string]: Schema } = {
+const componentSchemas: { [name: string]: Schema } = {
   Event: eventModel,
   Session: sessionModel,
   Tool: toolViewModel,
@@ -231,10 +233,14 @@ const named: { [name: string]: Schema } = {
 }
 
 /** Schemas are compared as text, because TypeBox copies the schemas it combines. */
-const nameOf = new Map(Object.entries(named).map(([name, schema]) => [JSON.stringify(schema), name]))
+const nameOf = new Map(
+  Object.entries(componentSchemas).map(([name, schema]) => [JSON.stringify(schema), name]),
+)
 
 function namedSchemas(): Json {
-  return Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, inside(plain(schema))]))
+  return Object.fromEntries(
+    Object.entries(componentSchemas).map(([name, schema]) => [name, inside(plain(schema))]),
+  )
 }
 
 /** The schema as plain JSON, with references in place of named schemas. */
@@ -250,7 +256,7 @@ function refer(value: unknown): unknown {
 
 function inside(value: object): unknown {
   if (Array.isArray(value)) return value.map(refer)
-  return Object.fromEntries(Object.entries(value).map(([field, each]) => [field, refer(each)]))
+  return Object.fromEntries(Object.entries(value).map(([field, fieldValue]) => [field, refer(fieldValue)]))
 }
 
 function plain(schema: Schema): object {

@@ -161,11 +161,11 @@ const times = /\b2026-0[67]-\d\d(?:T(\d\d)(:|%3A)(\d\d)(?::|%3A)(\d\d)(\.\d{3})?
 /** Shifts times by the hours between `writtenMs` and the current hour, and dates by whole days. */
 export function withCurrentTimes(text: string, nowMs: number): string {
   const byMs = Math.floor(nowMs / hourMs) * hourMs - writtenMs
-  return text.replace(times, (found: string, _hour?: string, colon?: string) => {
+  return text.replace(times, (timeText: string, _hour?: string, colon?: string) => {
     if (colon === undefined)
-      return new Date(Date.parse(found) + Math.floor(byMs / dayMs) * dayMs).toISOString().slice(0, 10)
-    const moved = new Date(Date.parse(found.replaceAll('%3A', ':')) + byMs).toISOString()
-    const whole = found.includes('.') ? moved : moved.replace('.000Z', 'Z')
+      return new Date(Date.parse(timeText) + Math.floor(byMs / dayMs) * dayMs).toISOString().slice(0, 10)
+    const moved = new Date(Date.parse(timeText.replaceAll('%3A', ':')) + byMs).toISOString()
+    const whole = timeText.includes('.') ? moved : moved.replace('.000Z', 'Z')
     return whole.replaceAll(':', colon)
   })
 }

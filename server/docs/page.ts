@@ -11,12 +11,18 @@ export interface ReferenceOptions extends PageOptions {
   baseUrl: string // of the curl examples
 }
 
-export function referencePage({ about, version, baseUrl, basePath, links }: ReferenceOptions): string {
+export function referencePage({
+  about: introduction,
+  version,
+  baseUrl,
+  basePath,
+  links,
+}: ReferenceOptions): string {
   const tags = [...new Set(operations.map(({ tag }) => tag))]
   const link = ({ id, summary }: Operation) => `<a href="#${id}">${escape(summary)}</a>`
   const contents = tags
     .map((tag) => {
-      const links = operations.filter((one) => one.tag === tag).map(link)
+      const links = operations.filter((operation) => operation.tag === tag).map(link)
       return `<h2>${escape(tag)}</h2>${links.join('')}`
     })
     .join('')
@@ -26,7 +32,7 @@ export function referencePage({ about, version, baseUrl, basePath, links }: Refe
   const main = `<main>
 <header>
 <h1>API reference</h1>
-<p class="docs-lead">${escape(about)}</p>
+<p class="docs-lead">${escape(introduction)}</p>
 <p class="docs-lead">Version ${escape(version)}. Also as <a href="${basePath}/openapi.json">OpenAPI 3.1</a>.</p>
 </header>
 <section class="panel operation" id="client-package" aria-labelledby="client-package-title">
@@ -45,7 +51,7 @@ ${webhookMessages.map(messageSection).join('\n')}
 }
 
 function operationSection(operation: Operation, baseUrl: string): string {
-  const { id, method, path, summary, about, key, scope, body } = operation
+  const { id, method, path, summary, about: description, key, scope, body } = operation
   const keyText = {
     none: 'Needs no key.',
     ingest: 'Needs an ingest key.',
@@ -54,7 +60,7 @@ function operationSection(operation: Operation, baseUrl: string): string {
   return `<section class="panel operation" id="${id}" aria-labelledby="${id}-title">
 <h2 id="${id}-title"><span class="method ${method}">${method.toUpperCase()}</span> ${escape(summary)}
 <code>${escape(path)}</code></h2>
-<p>${escape(about === undefined ? keyText : `${about} ${keyText}`)}</p>
+<p>${escape(description === undefined ? keyText : `${description} ${keyText}`)}</p>
 ${parameterTable(operation)}
 ${body === undefined ? '' : details('Body', rowTable(schemaRows(body.schema)))}
 ${example('curl', curlText(operation, baseUrl), 'Copy as curl')}
@@ -65,11 +71,11 @@ ${details('Errors', errorTable(operation))}
 </section>`
 }
 
-function messageSection({ type, summary, about, schema, examples }: WebhookMessage): string {
+function messageSection({ type, summary, about: description, schema, examples }: WebhookMessage): string {
   const shown = examples.map((value) => example('message', JSON.stringify(value, null, 2), 'Copy')).join('\n')
   return `<section class="panel operation" id="${type}" aria-labelledby="${type}-title">
 <h2 id="${type}-title"><span class="method post">POST</span> ${escape(summary)} <code>${escape(type)}</code></h2>
-<p>${escape(about)}</p>
+<p>${escape(description)}</p>
 ${details('Body', rowTable(schemaRows(schema)))}
 ${shown}
 </section>`
@@ -119,8 +125,8 @@ function rowTable(rows: SchemaRow[]): string {
 
 function table(heads: string[], rows: string[][]): string {
   const head = heads.map((text) => `<th scope="col">${escape(text)}</th>`).join('')
-  const line = ([name = '', ...rest]: string[]) =>
-    `<tr><td><code>${escape(name)}</code></td>${rest.map((cell) => `<td>${escape(cell)}</td>`).join('')}</tr>`
+  const line = ([name = '', ...otherCells]: string[]) =>
+    `<tr><td><code>${escape(name)}</code></td>${otherCells.map((cell) => `<td>${escape(cell)}</td>`).join('')}</tr>`
   const body = rows.map(line).join('')
   return `<div class="table" tabindex="0"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`
 }
@@ -150,8 +156,8 @@ function curlText(operation: Operation, baseUrl: string): string {
   if (key !== 'none') lines.push(`-H "authorization: Bearer $${keyVariable[key]}"`)
   if (body !== undefined) {
     const { type = 'application/json', example } = body
-    const sent = typeof example === 'string' ? example : JSON.stringify(example)
-    lines.push(`-H 'content-type: ${type}'`, `-d ${shellWord(sent)}`)
+    const bodyText = typeof example === 'string' ? example : JSON.stringify(example)
+    lines.push(`-H 'content-type: ${type}'`, `-d ${shellWord(bodyText)}`)
   }
   return lines.join(' \\\n  ')
 }
@@ -201,8 +207,8 @@ function schemaRows(schema: Schema, prefix = '', depth = 0): SchemaRow[] {
 
 /** The schema behind a nullable one. */
 function withoutNull(schema: Schema): Schema {
-  const others = schema.anyOf?.filter(({ type }) => type !== 'null') ?? []
-  return others.length === 1 && others[0] !== undefined ? others[0] : schema
+  const nonNullSchemas = schema.anyOf?.filter(({ type }) => type !== 'null') ?? []
+  return nonNullSchemas.length === 1 && nonNullSchemas[0] !== undefined ? nonNullSchemas[0] : schema
 }
 
 function typeText(schema: Schema): string {
@@ -210,8 +216,8 @@ function typeText(schema: Schema): string {
   if (anyOf !== undefined) return anyOf.map(typeText).join(' | ')
   if (only !== undefined) return JSON.stringify(only)
   if (type === 'array') {
-    const most = maxItems === undefined ? '' : `, at most ${maxItems.toLocaleString('en-GB')}`
-    return `list of ${items === undefined ? 'anything' : typeText(items)}${most}`
+    const limitText = maxItems === undefined ? '' : `, at most ${maxItems.toLocaleString('en-GB')}`
+    return `list of ${items === undefined ? 'anything' : typeText(items)}${limitText}`
   }
   if (maxLength !== undefined) return `${type}, at most ${maxLength.toLocaleString('en-GB')} characters`
   if (minimum !== undefined && maximum !== undefined && maximum < 1e9)

@@ -31,8 +31,8 @@ const reference = async () => {
   return { ...document, ...page, withCurrentTimes }
 }
 
-export function docsRoutes({ version, assets, clock, commandReference, ...where }: DocsRoutesServices) {
-  const { basePath } = where
+export function docsRoutes({ version, assets, clock, commandReference, ...urlOptions }: DocsRoutesServices) {
+  const { basePath } = urlOptions
   // Rebuilt once per hour, because its examples have current times.
   let document: { hour: number; text: string } | null = null
   const app = new Elysia()
@@ -50,7 +50,7 @@ export function docsRoutes({ version, assets, clock, commandReference, ...where 
     .get('/docs', async ({ request }) => {
       const { documentText, referencePage, withCurrentTimes } = await reference()
       const links = dashboardLinks(assets)
-      const baseUrl = addressOf(request, where)
+      const baseUrl = addressOf(request, urlOptions)
       const html = referencePage({ about: documentText, version, baseUrl, basePath, links })
       return file('text/html; charset=utf-8', withCurrentTimes(html, clock.now()))
     })
@@ -71,7 +71,7 @@ export function docsRoutes({ version, assets, clock, commandReference, ...where 
   for (const name of clientGuides) {
     app.get(`/docs/${name}`, ({ request }) => {
       const options = { basePath, links: dashboardLinks(assets) }
-      return file('text/html; charset=utf-8', clientGuidePage(options, name, addressOf(request, where)))
+      return file('text/html; charset=utf-8', clientGuidePage(options, name, addressOf(request, urlOptions)))
     })
   }
   return app

@@ -267,7 +267,7 @@ const endpoints: Operation[] = [
     path: '/v1/webhooks/endpoints/{id}',
     summary: 'Delete an endpoint',
     params: endpointParam,
-    answers: { 200: { description: 'Deleted.', schema: model.done, example: { ok: true } } },
+    answers: { 200: { description: 'Deleted.', schema: model.okModel, example: { ok: true } } },
   },
 ]
 

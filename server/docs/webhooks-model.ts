@@ -23,7 +23,7 @@ export const testBody = t.Object({
   payload: t.Optional(t.Object({}, { additionalProperties: true, default: {} })),
 })
 export const scheduled = t.Object({ ok: t.Literal(true), deliveryId: t.String() })
-export const done = t.Object({ ok: t.Literal(true) })
+export const okModel = t.Object({ ok: t.Literal(true) })
 export const empty = t.Object({})
 
 const running = integer({ minimum: 0, description: 'Attempts that are running.' })

@@ -7,8 +7,8 @@ import { bundledEvidence } from './evidence.ts'
 
 const { pack } = await bundledEvidence()
 const entries = [...pack.lists, ...pack.hosts]
-const products = entries.flatMap(({ list, operator, products: named }) =>
-  Object.keys(named).map((product): [string, string, string] => [list, operator, product]),
+const products = entries.flatMap(({ list, operator, products: listProducts }) =>
+  Object.keys(listProducts).map((product): [string, string, string] => [list, operator, product]),
 )
 const listedNames = new Map<string, Set<string>>()
 for (const { vendor, agents } of [...operators, ...rareSearchEngines]) {
@@ -67,19 +67,19 @@ test('every agent whose operator publishes its sources is in the pack', () => {
     const published = products.filter(([, operator]) => operator === vendor).map(([, , product]) => product)
     if (published.length === 0 || published.includes('*')) continue
     const names = [...new Set(Object.keys(agents).map(reportedName))]
-    const without = names.filter((name) => !published.includes(name))
-    if (without.length > 0) missing[vendor] = without
+    const missingNames = names.filter((name) => !published.includes(name))
+    if (missingNames.length > 0) missing[vendor] = missingNames
   }
   expect(missing).toEqual(withoutPublishedSources)
 })
 
 test('the product tokens of the pack are those of the list, or of an older one', () => {
-  for (const { operator, seen, tokens } of pack.tokens) {
+  for (const { operator, seen: seenDate, tokens } of pack.tokens) {
     const names = [...(listedNames.get(operator) ?? [])]
     expect(names, operator).toEqual(expect.arrayContaining(tokens))
     const current = operators.find(({ vendor }) => vendor === operator)!
     const currentNames = [...new Set(Object.keys(current.agents).map(reportedName))]
-    if (seen === listVersion) expect(tokens).toEqual(currentNames)
-    else expect(seen < listVersion, `the tokens of ${operator} are newer than the list`).toBe(true)
+    if (seenDate === listVersion) expect(tokens).toEqual(currentNames)
+    else expect(seenDate < listVersion, `the tokens of ${operator} are newer than the list`).toBe(true)
   }
 })

@@ -40,19 +40,19 @@ const store = {
 }
 
 /** GPTBot's list with one network less and two more, and without the list of CCBot. */
-function newer(made = '2026-12-01T00:00:00.000Z'): EvidencePack {
+function newer(createdAt = '2026-12-01T00:00:00.000Z'): EvidencePack {
   const lists = base.lists
     .filter(({ list }) => list !== 'ccbot')
-    .map((one) =>
-      one.list !== 'gptbot'
-        ? one
+    .map((addressList) =>
+      addressList.list !== 'gptbot'
+        ? addressList
         : {
-            ...one,
+            ...addressList,
             seen: '2026-12-01',
-            networks: [...one.networks.slice(1), '198.51.100.0/24', '2001:db8::/32'],
+            networks: [...addressList.networks.slice(1), '198.51.100.0/24', '2001:db8::/32'],
           },
     )
-  return { ...base, made, lists }
+  return { ...base, made: createdAt, lists }
 }
 
 async function replace(text: string | null, trust = false): Promise<PackReplaced | string> {
@@ -103,7 +103,7 @@ test('a signed newer pack is stored, in force at once, audited, and undone', asy
 
 test('without trust a pack must be signed with the release key and newer', async () => {
   const signed = packFileText(newer(), privateKey)
-  const other = packFileText(newer(), generateKeyPairSync('ed25519').privateKey)
+  const otherPackText = packFileText(newer(), generateKeyPairSync('ed25519').privateKey)
   const edited = signed.replace('2001:db8::/32', '2001:db8::/33')
   const digestsFit = packFileText(newer(), null)
   const swapped = JSON.stringify({ ...JSON.parse(digestsFit), signature: JSON.parse(bundledText).signature })
@@ -112,7 +112,7 @@ test('without trust a pack must be signed with the release key and newer', async
     signature: (JSON.parse(signed) as { signature: unknown }).signature,
   })
   expect(await replace(packFileText(newer(), null))).toBe('The evidence pack is not signed.')
-  for (const text of [other, swapped])
+  for (const text of [otherPackText, swapped])
     expect(await replace(text)).toBe(
       'The evidence pack is signed with a key that is not a Sightglass release key.',
     )
@@ -131,8 +131,8 @@ test('dates in the future are refused, signed and trusted or not, and a clock th
   const day = (days: number) => new Date(storedAt + days * 24 * 3_600_000).toISOString()
   const seenIn = (days: number) => {
     const pack = newer(day(0))
-    const [first, ...others] = pack.lists
-    return { ...pack, lists: [{ ...first!, seen: day(days).slice(0, 10) }, ...others] }
+    const [first, ...otherLists] = pack.lists
+    return { ...pack, lists: [{ ...first!, seen: day(days).slice(0, 10) }, ...otherLists] }
   }
   for (const trust of [false, true]) {
     for (const pack of [newer(day(2)), newer(day(400)), seenIn(3), seenIn(400)])

@@ -42,18 +42,18 @@ function inForce(
   pack: EvidencePack,
   digest: string,
   origin: EvidenceInForce['origin'],
-  by: Pick<EvidenceInForce, 'signedBy' | 'storedBy' | 'file'> & { storedAtMs: number | null },
+  provenance: Pick<EvidenceInForce, 'signedBy' | 'storedBy' | 'file'> & { storedAtMs: number | null },
 ): EvidenceInForce {
   let opened: Evidence | null = null
   return {
     pack,
     digest,
     origin,
-    signedBy: by.signedBy,
-    storedBy: by.storedBy,
+    signedBy: provenance.signedBy,
+    storedBy: provenance.storedBy,
     problem: null,
-    file: by.file,
-    storedAt: by.storedAtMs === null ? null : isoTime(by.storedAtMs),
+    file: provenance.file,
+    storedAt: provenance.storedAtMs === null ? null : isoTime(provenance.storedAtMs),
     evidence: () => (opened ??= openEvidence(pack)),
   }
 }
@@ -78,17 +78,17 @@ export interface EvidenceReader {
 
 /** Each call reads the digest of the stored pack, because any node may have replaced it. */
 export function evidenceReader(store: Pick<Store, 'evidence'>): EvidenceReader {
-  let known: { digest: string | null; evidence: Promise<EvidenceInForce> } | null = null
+  let cache: { digest: string | null; evidence: Promise<EvidenceInForce> } | null = null
   return {
     async current() {
       const digest = await store.evidence.digest()
-      if (known !== null && known.digest === digest) return known.evidence
+      if (cache !== null && cache.digest === digest) return cache.evidence
       // Requests that arrive meanwhile wait for the same reading: a pack may have 8 MiB.
       const reading = digest === null ? evidenceOf(null) : store.evidence.read().then(evidenceOf)
       const current = { digest, evidence: reading }
-      known = current
+      cache = current
       reading.catch(() => {
-        if (known === current) known = null
+        if (cache === current) cache = null
       })
       return reading
     },
@@ -134,16 +134,16 @@ export async function replacePack(
   { text, trust }: { text: string | null; trust: boolean },
 ): Promise<PackReplaced> {
   const now = clock.now()
-  const before = await evidenceOf(await store.evidence.read())
+  const previousEvidence = await evidenceOf(await store.evidence.read())
   const base = await bundledEvidence()
   const file: PackFile = text === null ? { ...base, signature: 'valid' } : readPackFile(text, keys)
   const { pack, digest, signature, signedBy } = file
   if (signature !== 'valid' && !trust)
     throw new AppError('conflict', refusals[signature], { hint: 'use --trust if you know who made it' })
-  if (text !== null && Date.parse(pack.made) < Date.parse(before.pack.made) && !trust) {
+  if (text !== null && Date.parse(pack.made) < Date.parse(previousEvidence.pack.made) && !trust) {
     throw new AppError(
       'conflict',
-      `This pack is older (${pack.made}) than the one in force (${before.pack.made}).`,
+      `This pack is older (${pack.made}) than the one in force (${previousEvidence.pack.made}).`,
       {
         hint: 'use --trust to store it anyway',
       },
@@ -157,15 +157,21 @@ export async function replacePack(
     made: pack.made,
     signature,
     origin,
-    changes: listChanges(before.pack, pack),
+    changes: listChanges(previousEvidence.pack, pack),
   } as const
-  if (digest === before.digest && before.problem === null) return { changed: false, ...answer }
-  const state = (one: { digest: string; pack: EvidencePack }) => ({
-    digest: one.digest,
-    made: one.pack.made,
-    networks: networksIn(one.pack),
+  if (digest === previousEvidence.digest && previousEvidence.problem === null)
+    return { changed: false, ...answer }
+  const state = (packVersion: { digest: string; pack: EvidencePack }) => ({
+    digest: packVersion.digest,
+    made: packVersion.pack.made,
+    networks: networksIn(packVersion.pack),
   })
-  const metadata = { label: `pack of ${pack.made}`, before: state(before), after: state(file), signedBy }
+  const metadata = {
+    label: `pack of ${pack.made}`,
+    before: state(previousEvidence),
+    after: state(file),
+    signedBy,
+  }
   const audit = auditEntry(
     { orgId: applianceOrgId, actor },
     { action: 'evidence.replaced', target: digest, metadata },
@@ -183,14 +189,17 @@ const aheadMsMax = 24 * 3_600_000
  * Refuses dates in the future, however the pack is signed: a list that is "seen" next year would contradict claims long
  * after it is out of date, and no later pack would be newer.
  */
-function requirePast({ made, lists, hosts, directories, tokens }: EvidencePack, now: number): void {
+function requirePast({ made: madeAt, lists, hosts, directories, tokens }: EvidencePack, now: number): void {
   const dates = [
-    { what: 'the pack', date: made },
-    ...lists.map(({ list, seen }) => ({ what: `the list ${list}`, date: seen })),
+    { what: 'the pack', date: madeAt },
+    ...lists.map(({ list, seen: seenDay }) => ({ what: `the list ${list}`, date: seenDay })),
     ...lists.map(({ list, published }) => ({ what: `the list ${list}`, date: published })),
-    ...hosts.map(({ list, seen }) => ({ what: `the list ${list}`, date: seen })),
-    ...directories.map(({ operator, seen }) => ({ what: `the keys of ${operator}`, date: seen })),
-    ...tokens.map(({ operator, seen }) => ({ what: `the product tokens of ${operator}`, date: seen })),
+    ...hosts.map(({ list, seen: seenDay }) => ({ what: `the list ${list}`, date: seenDay })),
+    ...directories.map(({ operator, seen: seenDay }) => ({ what: `the keys of ${operator}`, date: seenDay })),
+    ...tokens.map(({ operator, seen: seenDay }) => ({
+      what: `the product tokens of ${operator}`,
+      date: seenDay,
+    })),
   ]
   const future = dates.find(({ date }) => Date.parse(date) > now + aheadMsMax)
   if (future === undefined) return
@@ -205,13 +214,16 @@ export function networksIn({ lists }: EvidencePack): number {
   return lists.reduce((sum, { networks }) => sum + networks.length, 0)
 }
 
-function listChanges(before: EvidencePack, after: EvidencePack): ListChange[] {
+function listChanges(oldPack: EvidencePack, newPack: EvidencePack): ListChange[] {
   const factsIn = ({ lists, hosts }: EvidencePack): Map<string, { digest: string; networks: string[] }> =>
     new Map(
-      [...lists, ...hosts.map((one) => ({ ...one, networks: one.hostNames }))].map((one) => [one.list, one]),
+      [...lists, ...hosts.map((host) => ({ ...host, networks: host.hostNames }))].map((entry) => [
+        entry.list,
+        entry,
+      ]),
     )
-  const old = factsIn(before)
-  const fresh = factsIn(after)
+  const old = factsIn(oldPack)
+  const fresh = factsIn(newPack)
   return [...new Set([...old.keys(), ...fresh.keys()])].sort().flatMap((list): ListChange[] => {
     const was = old.get(list)
     const is = fresh.get(list)

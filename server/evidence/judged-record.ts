@@ -30,15 +30,15 @@ const texts = new WeakMap<Evidence, Map<string, string>>()
 const textsMax = 1_000
 
 function evidenceText(judged: JudgedEvidence, evidence: Evidence): string {
-  let known = texts.get(evidence)
-  if (known === undefined) texts.set(evidence, (known = new Map()))
+  let textsByName = texts.get(evidence)
+  if (textsByName === undefined) texts.set(evidence, (textsByName = new Map()))
   const { method, list = '', listDate = '', networks, keyId = '', reason = '' } = judged
   const name = `${method} ${list} ${listDate} ${networks} ${keyId} ${reason}`
-  const text = known.get(name)
+  const text = textsByName.get(name)
   if (text !== undefined) return text
-  if (known.size >= textsMax) known.clear()
+  if (textsByName.size >= textsMax) textsByName.clear()
   const listDigest = evidence.digests.get(list)
-  const made = JSON.stringify({
+  const evidenceJson = JSON.stringify({
     method,
     ...(list !== '' && { list, listDate }),
     ...(listDigest !== undefined && { listDigest }),
@@ -46,8 +46,8 @@ function evidenceText(judged: JudgedEvidence, evidence: Evidence): string {
     ...(keyId !== '' && { keyId }),
     ...(reason !== '' && { reason }),
   } satisfies VerdictEvidence)
-  known.set(name, made)
-  return made
+  textsByName.set(name, evidenceJson)
+  return evidenceJson
 }
 
 /** Sets the fields of an event that this appliance made as text, such as sample data, by the verdict in the text. */

@@ -113,9 +113,9 @@ test('more than 500 known agents from a true and a false address: each has the r
         : ['verified', isForPeople(agent) ? 'unverifiable' : 'contradicted']
     const isTruthForeign = range === undefined && isIn(ofOperator(agent), truth)
     if (isTruthForeign) right[0] = 'verified' // another crawler of the operator comes from there
-    const given = [verdictOf(agent, { address: truth }), verdictOf(agent, { address: lie })]
-    expect(given, `${agent.vendor} ${agent.name} ${truth} ${lie}`).toEqual(right)
-    for (const verdict of given) counts[verdict] = (counts[verdict] ?? 0) + 1
+    const verdicts = [verdictOf(agent, { address: truth }), verdictOf(agent, { address: lie })]
+    expect(verdicts, `${agent.vendor} ${agent.name} ${truth} ${lie}`).toEqual(right)
+    for (const verdict of verdicts) counts[verdict] = (counts[verdict] ?? 0) + 1
   }
   console.log(`${agents.length} user agents`, counts)
   expect(counts['verified']).toBeGreaterThan(50)

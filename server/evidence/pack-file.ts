@@ -30,9 +30,9 @@ export function readPackFile(text: string, keys: readonly string[] = releaseKeys
     if (!(error instanceof PackError)) throw error
     throw notPack(cutChars(error.message, 300))
   }
-  const by = signature as { key?: unknown; value?: unknown } | null | undefined
-  const state = signatureState(by, digest, keys)
-  return { pack, digest, signature: state, signedBy: state === 'valid' ? String(by?.key) : null }
+  const packSignature = signature as { key?: unknown; value?: unknown } | null | undefined
+  const state = signatureState(packSignature, digest, keys)
+  return { pack, digest, signature: state, signedBy: state === 'valid' ? String(packSignature?.key) : null }
 }
 
 const depthMax = 16 // a key of a directory is at 5

@@ -35,10 +35,10 @@ const compress = promisify(gzip)
 
 /** Compresses each pack once, on another thread, because it may have 8 MiB and needs no key. */
 function packAssets(): (pack: EvidenceInForce) => Promise<Asset> {
-  let known: { digest: string; asset: Promise<Asset> } | null = null
+  let cache: { digest: string; asset: Promise<Asset> } | null = null
   return ({ digest, file }) => {
-    if (known?.digest !== digest) known = { digest, asset: packAsset(digest, file()) }
-    return known.asset
+    if (cache?.digest !== digest) cache = { digest, asset: packAsset(digest, file()) }
+    return cache.asset
   }
 }
 

@@ -33,8 +33,8 @@ export interface EvidenceView {
 
 export function evidenceView(inForce: EvidenceInForce, now: number, maxAgeDays: number): EvidenceView {
   const { pack, digest, origin, signedBy, storedBy, storedAt, problem } = inForce
-  const ageOf = (seen: string): number => Math.max(0, Math.floor((now - Date.parse(seen)) / dayMs))
-  const lists = listsOf(pack).map((one) => ({ ...one, old: ageOf(one.seen) > maxAgeDays }))
+  const ageOf = (seenDay: string): number => Math.max(0, Math.floor((now - Date.parse(seenDay)) / dayMs))
+  const lists = listsOf(pack).map((list) => ({ ...list, old: ageOf(list.seen) > maxAgeDays }))
   return {
     digest,
     made: pack.made,
@@ -45,7 +45,7 @@ export function evidenceView(inForce: EvidenceInForce, now: number, maxAgeDays: 
     problem,
     networks: networksIn(pack),
     maxAgeDays,
-    ageDays: pack.lists.reduce((most, { seen }) => Math.max(most, ageOf(seen)), 0),
+    ageDays: pack.lists.reduce((maxDays, { seen: seenDay }) => Math.max(maxDays, ageOf(seenDay)), 0),
     lists,
   }
 }
@@ -53,38 +53,43 @@ export function evidenceView(inForce: EvidenceInForce, now: number, maxAgeDays: 
 function listsOf({ lists, hosts, directories, tokens }: EvidencePack): Omit<ListView, 'old'>[] {
   const names = (products: Products): string[] =>
     Object.keys(products).map((name) => (name === '*' ? 'all' : name))
-  const common = ({ operator, seen, source, digest }: Origin) => ({ operator, seen, source, digest })
+  const common = ({ operator, seen: seenDay, source, digest }: Origin) => ({
+    operator,
+    seen: seenDay,
+    source,
+    digest,
+  })
   return [
-    ...lists.map((one) => ({
-      list: one.list,
+    ...lists.map((list) => ({
+      list: list.list,
       kind: 'networks' as const,
-      ...common(one),
-      products: names(one.products),
-      count: one.networks.length,
-      published: one.published,
+      ...common(list),
+      products: names(list.products),
+      count: list.networks.length,
+      published: list.published,
     })),
-    ...hosts.map((one) => ({
-      list: one.list,
+    ...hosts.map((host) => ({
+      list: host.list,
       kind: 'host names' as const,
-      ...common(one),
-      products: names(one.products),
-      count: one.hostNames.length,
+      ...common(host),
+      products: names(host.products),
+      count: host.hostNames.length,
       published: null,
     })),
-    ...directories.map((one) => ({
-      list: one.url,
+    ...directories.map((directory) => ({
+      list: directory.url,
       kind: 'keys' as const,
-      ...common(one),
+      ...common(directory),
       products: [],
-      count: one.keys.length,
+      count: directory.keys.length,
       published: null,
     })),
-    ...tokens.map((one) => ({
-      list: `${one.operator} in robots.txt`,
+    ...tokens.map((token) => ({
+      list: `${token.operator} in robots.txt`,
       kind: 'robots.txt names' as const,
-      ...common(one),
-      products: one.tokens,
-      count: one.tokens.length,
+      ...common(token),
+      products: token.tokens,
+      count: token.tokens.length,
       published: null,
     })),
   ]

@@ -56,7 +56,7 @@ test('every message the guides explain is in the source', () => {
   const messages = [...messagesOf(table), ...messagesOf(missing)]
   for (const message of messages) {
     const parts = message.split(/…|: /).map((part) => part.trim().toLowerCase())
-    for (const part of parts.filter((each) => each.length > 1))
+    for (const part of parts.filter((candidate) => candidate.length > 1))
       expect([message, source.includes(part)]).toEqual([message, true])
   }
 })
@@ -65,7 +65,7 @@ test('the guide of several nodes names real variables, options, series and log l
   const text = nodesGuide()
   expect(text).not.toMatch(/^@|<!--/m)
   const variables = [...text.matchAll(/\bSIGHTGLASS_[A-Z_]+/g)].map(([name]) => name)
-  const options = commands.flatMap((each) => Object.keys(each.options))
+  const options = commands.flatMap((command) => Object.keys(command.options))
   const twins = options.map(environmentTwin)
   expect(variables.filter((name) => !twins.includes(name))).toEqual([])
   const flags = [...text.matchAll(/`--([a-z-]+)/g)].map(([, name]) => name!)
@@ -94,11 +94,11 @@ test('the guide of OpenTelemetry names what the tables have, and the address of 
     .map((name) => readFileSync(join(folder, name), 'utf8'))
     .join('')
   const rows = text.slice(text.indexOf('## What becomes'), text.indexOf('- The site')).split('\n').slice(2)
-  const named = rows.flatMap((row) => [...row.matchAll(/`([^`]+)`/g)].map(([, name]) => name!))
-  const names = named.flatMap((name) => name.split('=')).filter((name) => !name.startsWith('--'))
+  const rowNames = rows.flatMap((row) => [...row.matchAll(/`([^`]+)`/g)].map(([, name]) => name!))
+  const names = rowNames.flatMap((name) => name.split('=')).filter((name) => !name.startsWith('--'))
   expect(names.length).toBeGreaterThan(20)
   for (const name of names) expect([name, source.includes(name)]).toEqual([name, true])
-  const options = commands.flatMap((each) => Object.keys(each.options))
+  const options = commands.flatMap((command) => Object.keys(command.options))
   for (const [, name] of text.matchAll(/`--([a-z-]+)/g)) expect(options).toContain(name!)
 })
 

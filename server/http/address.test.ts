@@ -14,19 +14,31 @@ function requestBy(secure: boolean): Request {
 }
 
 test('the URL has the scheme of the request unless a public URL is set', () => {
-  const own = { publicUrl: null, basePath: '' }
-  expect(addressOf(requestBy(false), own)).toBe('http://traces.example:8443')
-  expect(addressOf(requestBy(true), own)).toBe('https://traces.example:8443')
+  const addressOptions = { publicUrl: null, basePath: '' }
+  expect(addressOf(requestBy(false), addressOptions)).toBe('http://traces.example:8443')
+  expect(addressOf(requestBy(true), addressOptions)).toBe('https://traces.example:8443')
   const shared = { publicUrl: 'https://tools.example', basePath: '/sightglass' }
   expect(addressOf(requestBy(false), shared)).toBe('https://tools.example/sightglass')
 })
 
 test('replaces a wildcard address by one that others can open', () => {
-  const more = { netmask: '', mac: '', cidr: null }
-  const inner = { address: '127.0.0.1', family: 'IPv4' as const, internal: true, ...more }
-  const local = { address: 'fe80::1', family: 'IPv6' as const, internal: false, scopeid: 2, ...more }
-  const v6 = { address: '2001:db8::7', family: 'IPv6' as const, internal: false, scopeid: 0, ...more }
-  const v4 = { address: '192.0.2.7', family: 'IPv4' as const, internal: false, ...more }
+  const interfaceFields = { netmask: '', mac: '', cidr: null }
+  const inner = { address: '127.0.0.1', family: 'IPv4' as const, internal: true, ...interfaceFields }
+  const local = {
+    address: 'fe80::1',
+    family: 'IPv6' as const,
+    internal: false,
+    scopeid: 2,
+    ...interfaceFields,
+  }
+  const v6 = {
+    address: '2001:db8::7',
+    family: 'IPv6' as const,
+    internal: false,
+    scopeid: 0,
+    ...interfaceFields,
+  }
+  const v4 = { address: '192.0.2.7', family: 'IPv4' as const, internal: false, ...interfaceFields }
   expect(reachableHost('traces.example', { lo: [inner] })).toBe('traces.example')
   expect(reachableHost('0.0.0.0', { lo: [inner], eth0: [local, v6, v4] })).toBe('192.0.2.7')
   expect(reachableHost('::', { lo: [inner], eth0: [local, v6] })).toBe('2001:db8::7')

@@ -22,10 +22,11 @@ export function addressOf(request: Request, { publicUrl, basePath }: Where): str
 /** A host that works in a link: 0.0.0.0 is replaced by the machine's first outside address. */
 export function reachableHost(host: string, interfaces = networkInterfaces()): string {
   if (host !== '0.0.0.0' && host !== '::') return host
-  const outer = Object.values(interfaces).flatMap((each) => each ?? [])
+  const outer = Object.values(interfaces).flatMap((addresses) => addresses ?? [])
   const usable = outer.filter(({ internal, address }) => !internal && !/^(?:fe80|169\.254)/i.test(address))
-  const found = usable.find(({ family }) => family === 'IPv4') ?? (host === '::' ? usable[0] : undefined)
-  return found?.address ?? (host === '::' ? '::1' : '127.0.0.1')
+  const outerAddress =
+    usable.find(({ family }) => family === 'IPv4') ?? (host === '::' ? usable[0] : undefined)
+  return outerAddress?.address ?? (host === '::' ? '::1' : '127.0.0.1')
 }
 
 /** The address a listener binds to. */

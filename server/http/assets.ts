@@ -84,18 +84,22 @@ function dashboardFile(request: Request, asset: Asset, name: string): Response {
 }
 
 /** The file in the smallest encoding the client accepts, or 304 when it has the current version. */
-export function assetResponse(request: Request, asset: Asset, more: Record<string, string>): Response {
+export function assetResponse(
+  request: Request,
+  asset: Asset,
+  extraHeaders: Record<string, string>,
+): Response {
   const encoding = chooseEncoding(request.headers.get('accept-encoding'), asset)
   const etag = `"${asset.hash}-${encoding}"`
   const headers: Record<string, string> = {
     'content-type': asset.type,
     etag,
     vary: 'accept-encoding',
-    ...more,
+    ...extraHeaders,
   }
   if (encoding !== 'identity') headers['content-encoding'] = encoding
-  const known = request.headers.get('if-none-match')
-  if (known?.split(',').some((each) => each.trim().replace(/^W\//, '') === etag)) {
+  const knownTags = request.headers.get('if-none-match')
+  if (knownTags?.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag)) {
     return new Response(null, { status: 304, headers })
   }
   return new Response(asset.bytes.get(encoding)!, { headers })
@@ -107,11 +111,16 @@ function chooseEncoding(header: string | null, asset: Asset): string {
   const weights = new Map<string, number>()
   for (const part of header.split(',')) {
     const [name = '', ...parameters] = part.trim().toLowerCase().split(';')
-    const weight = parameters.map((each) => each.trim()).find((each) => each.startsWith('q='))
+    const weight = parameters
+      .map((parameter) => parameter.trim())
+      .find((parameter) => parameter.startsWith('q='))
     weights.set(name.trim(), weight ? Number(weight.slice(2)) : 1)
   }
   const weightOf = (name: string) => weights.get(name) ?? weights.get('*') ?? 0
-  return ['br', 'zstd', 'gzip'].find((each) => asset.bytes.has(each) && weightOf(each) > 0) ?? 'identity'
+  return (
+    ['br', 'zstd', 'gzip'].find((candidate) => asset.bytes.has(candidate) && weightOf(candidate) > 0) ??
+    'identity'
+  )
 }
 
 const rewritten = /^(?:text\/(?:html|css|javascript)|application\/javascript)/
@@ -121,11 +130,13 @@ export function underBasePath(assets: Assets, basePath: string): Assets {
   if (basePath === '') return assets
   const out: Assets = new Map()
   for (const [path, asset] of assets) {
-    const before = rewritten.test(asset.type) ? new TextDecoder().decode(asset.bytes.get('identity')) : ''
-    const text = before
+    const originalText = rewritten.test(asset.type)
+      ? new TextDecoder().decode(asset.bytes.get('identity'))
+      : ''
+    const text = originalText
       .replaceAll(/(["'`(])\/assets\//g, `$1${basePath}/assets/`)
       .replace('<meta name="base-path" content=""', `<meta name="base-path" content="${basePath}"`)
-    if (text === before) out.set(path, asset)
+    if (text === originalText) out.set(path, asset)
     else out.set(path, { ...asset, ...packed(text) })
   }
   return out

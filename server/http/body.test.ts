@@ -43,18 +43,18 @@ function talk(
 ): Promise<{ answer: string; isClosed: boolean; sent: number }> {
   return new Promise((resolve) => {
     let answer = ''
-    let sent = 0
+    let pieceCount = 0
     const socket = connect(server.port ?? 0, '127.0.0.1', async () => {
       for (const piece of pieces) {
         if (typeof piece === 'number') await Bun.sleep(piece)
         else if (!socket.destroyed) socket.write(piece)
-        sent++
+        pieceCount++
       }
       setTimeout(() => finish(false), waitMs)
     })
     const finish = (isClosed: boolean): void => {
       socket.destroy()
-      resolve({ answer, isClosed, sent })
+      resolve({ answer, isClosed, sent: pieceCount })
     }
     socket.on('data', (data) => {
       answer += data.toString()
@@ -122,9 +122,9 @@ describe('over a socket', () => {
   test('an endless chunked body gets its response as soon as it exceeds the limit', async () => {
     const flood = Array.from({ length: 100 }, () => [chunk(20_000), 10]).flat()
     const pieces = [head('transfer-encoding: chunked'), ...flood]
-    const { answer, sent } = await talk(pieces, 1_000, 'HTTP/1.1 413 ')
+    const { answer, sent: pieceCount } = await talk(pieces, 1_000, 'HTTP/1.1 413 ')
     expect(answer).toStartWith('HTTP/1.1 413 ')
-    expect(sent).toBeLessThan(pieces.length * 0.9)
+    expect(pieceCount).toBeLessThan(pieces.length * 0.9)
   })
 
   test('a client that disconnects halfway does no harm', async () => {
@@ -222,9 +222,9 @@ function sampleOf(bytes: number): Uint8Array {
   return Buffer.from(text)
 }
 
-async function outcome(encoding: Encoding, bytes: Uint8Array, within = limits): Promise<string | Uint8Array> {
+async function outcome(encoding: Encoding, bytes: Uint8Array, bounds = limits): Promise<string | Uint8Array> {
   try {
-    return await inflate(encoding, bytes, within)
+    return await inflate(encoding, bytes, bounds)
   } catch (error) {
     if (error instanceof AppError) return error.code
     throw error
@@ -260,15 +260,15 @@ describe.each(packers)('%s', (_name, encoding, pack) => {
     const from = Math.floor(damaged.length * 0.9)
     damaged.fill(0xff, from, encoding === 'zstd' ? from + 64 : undefined) // the headers of its blocks are checked first
     expect(await outcome(encoding, damaged, { bytesMax: 9_000_000, ratioMax: Infinity })).toBe('invalid_body')
-    const within = { bytesMax: 1_000_000, ratioMax: Infinity }
-    expect(await outcome(encoding, damaged, within)).toBe('payload_too_large')
+    const bounds = { bytesMax: 1_000_000, ratioMax: Infinity }
+    expect(await outcome(encoding, damaged, bounds)).toBe('payload_too_large')
   })
 
   test('a body truncated at any byte is corrupt', async () => {
     for (const size of sizes) {
       const packed = pack(sampleOf(size))
-      for (const left of [1, 2, 5, packed.length >> 1, packed.length - 9, packed.length - 1]) {
-        expect(await outcome(encoding, packed.subarray(0, left))).toBe('invalid_body')
+      for (const cutLength of [1, 2, 5, packed.length >> 1, packed.length - 9, packed.length - 1]) {
+        expect(await outcome(encoding, packed.subarray(0, cutLength))).toBe('invalid_body')
       }
     }
   })

@@ -202,17 +202,17 @@ export function requireJson(request: Request): void {
 /** The media type of the body, one of `known`; without a header the first of them (contract §1). Throws 415. */
 export function mediaType<Known extends string>(
   header: string | null,
-  known: readonly [Known, ...Known[]],
+  knownTypes: readonly [Known, ...Known[]],
 ): Known {
-  if (header === null) return known[0]
-  for (const type of known) if (header === type) return type
+  if (header === null) return knownTypes[0]
+  for (const type of knownTypes) if (header === type) return type
   const [name = '', ...parameters] = header.split(';')
   const lower = name.trim().toLowerCase()
-  if (lower === '' && parameters.length === 0) return known[0]
-  const found = known.find((type) => type === lower)
-  if (found === undefined) {
-    throw new AppError('unsupported_media_type', `The content-type must be ${known.join(' or ')}.`, {
-      hint: `Send the header "content-type: ${known[0]}".`,
+  if (lower === '' && parameters.length === 0) return knownTypes[0]
+  const matchingType = knownTypes.find((type) => type === lower)
+  if (matchingType === undefined) {
+    throw new AppError('unsupported_media_type', `The content-type must be ${knownTypes.join(' or ')}.`, {
+      hint: `Send the header "content-type: ${knownTypes[0]}".`,
     })
   }
   for (const parameter of parameters) {
@@ -223,5 +223,5 @@ export function mediaType<Known extends string>(
       throw new AppError('unsupported_media_type', 'The charset of the body must be utf-8.')
     }
   }
-  return found
+  return matchingType
 }

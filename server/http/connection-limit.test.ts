@@ -10,26 +10,26 @@ const log = startLog({
 })
 
 test('pauses once near the limit and resumes once enough connections have ended', () => {
-  const said: string[] = []
+  const messages: string[] = []
   let files = 10
   let isTaken = false
   const acceptor = {
-    pause: () => void said.push('pause'),
+    pause: () => void messages.push('pause'),
     resume: () => {
       if (isTaken) throw new Error('the port is in use')
-      said.push('resume')
+      messages.push('resume')
     },
   }
   const subject = limitConnections({ acceptors: [acceptor], log, limit: 400, open: () => files })
-  const at = (many: number) => {
-    files = many
+  const checkAt = (fileCount: number) => {
+    files = fileCount
     subject.check()
-    return said.join(' ')
+    return messages.join(' ')
   }
-  expect([299, 300, 320, Infinity, 299, 276].map(at)).toEqual(['', ...Array(5).fill('pause')])
+  expect([299, 300, 320, Infinity, 299, 276].map(checkAt)).toEqual(['', ...Array(5).fill('pause')])
   isTaken = true
-  expect(at(274)).toBe('pause')
+  expect(checkAt(274)).toBe('pause')
   isTaken = false
-  expect([274, 274, 301].map(at)).toEqual(['pause resume', 'pause resume', 'pause resume pause'])
+  expect([274, 274, 301].map(checkAt)).toEqual(['pause resume', 'pause resume', 'pause resume pause'])
   subject.stop()
 })

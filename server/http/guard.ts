@@ -23,11 +23,11 @@ interface GuardServices {
   clock: Clock
   /** Counts a request against the key's rate limit; throws 429 above it. */
   limit(request: Request, key: ApiKey): void
-  used(key: ApiKey, atMs: number, by: RequestContext): void
+  used(key: ApiKey, atMs: number, context: RequestContext): void
 }
 
 /** Builds the guard; `used` is called for every authenticated request. */
-export function keyGuard({ store, clock, limit, used }: GuardServices): KeyGuard {
+export function keyGuard({ store, clock, limit, used: recordUse }: GuardServices): KeyGuard {
   /** Asks the store again, without counting a request. */
   const permitOf = (hash: string, scope: Scope | null): Permit => {
     return async () => {
@@ -35,8 +35,8 @@ export function keyGuard({ store, clock, limit, used }: GuardServices): KeyGuard
       return key !== null && isUsable(key, clock.now()) && hasScope(key, scope)
     }
   }
-  const admit = (found: ApiKey | null, kind: KeyKind): ApiKey => {
-    const key = usable(found, clock.now())
+  const admit = (storedKey: ApiKey | null, kind: KeyKind): ApiKey => {
+    const key = usable(storedKey, clock.now())
     if (key.kind !== kind) throw wrongKind(key.kind, kind)
     return key
   }
@@ -44,21 +44,21 @@ export function keyGuard({ store, clock, limit, used }: GuardServices): KeyGuard
     const context = contextOf(request)
     context.key = key
     limit(request, key)
-    used(key, clock.now(), context)
+    recordUse(key, clock.now(), context)
     return key
   }
-  const admitIngest = (request: Request, found: ApiKey | null): ApiKey | Promise<never> => {
-    const key = admit(found, 'ingest')
+  const admitIngest = (request: Request, storedKey: ApiKey | null): ApiKey | Promise<never> => {
+    const key = admit(storedKey, 'ingest')
     return !key.behindProxy && fromBrowser(request)
       ? refuseExposed(store, key, clock.now())
       : note(request, key)
   }
-  const admitWhenFound = async (request: Request, found: Promise<ApiKey | null>): Promise<ApiKey> =>
-    admitIngest(request, await found)
+  const admitWhenFound = async (request: Request, lookup: Promise<ApiKey | null>): Promise<ApiKey> =>
+    admitIngest(request, await lookup)
   return {
     ingest(request) {
-      const found = store.keys.findByHash(hashOf(request))
-      return found instanceof Promise ? admitWhenFound(request, found) : admitIngest(request, found)
+      const lookup = store.keys.findByHash(hashOf(request))
+      return lookup instanceof Promise ? admitWhenFound(request, lookup) : admitIngest(request, lookup)
     },
     async gateway(request, scope) {
       const hash = hashOf(request)

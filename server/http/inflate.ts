@@ -24,7 +24,7 @@ type InflateSync = (bytes: Uint8Array, options: Options) => unknown
 type InflateAsync = (
   bytes: Uint8Array,
   options: Options,
-  done: (error: Error | null, result: unknown) => void,
+  callback: (error: Error | null, result: unknown) => void,
 ) => void
 
 // RFC 9659: zstd content encoding uses a window of at most 8 MiB; a larger one is rejected before memory is allocated.
@@ -126,8 +126,8 @@ async function inflateParts(
   options: Options,
   limits: InflateLimits,
 ): Promise<Uint8Array> {
-  const { maxOutputLength: bytesMax = 0, info: _, ...rest } = options
-  const stream = coder.stream(rest)
+  const { maxOutputLength: bytesMax = 0, info: _, ...streamOptions } = options
+  const stream = coder.stream(streamOptions)
   const parts: Uint8Array[] = []
   let total = 0
   try {
@@ -149,11 +149,11 @@ async function inflateParts(
 /** Joins the parts and frees the memory of each, with a pause after every few. */
 export async function assemble(parts: readonly Uint8Array[], total: number): Promise<Uint8Array> {
   const whole = Buffer.allocUnsafeSlow(total)
-  let at = 0
+  let offset = 0
   let sinceBytes = 0
   for (const part of parts) {
-    whole.set(part, at)
-    at += part.length
+    whole.set(part, offset)
+    offset += part.length
     sinceBytes += part.length
     free(part)
     if (sinceBytes < pieceBytesMax) continue
@@ -196,24 +196,24 @@ function hasZlibHeader(bytes: Uint8Array): boolean {
 /** Whether the bytes are complete zstd frames and nothing else: Bun's zstd accepts a truncated frame as complete. */
 function isWholeZstd(bytes: Uint8Array): boolean {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  let at = 0
-  while (at < bytes.length) {
-    if (at + 8 > bytes.length) return false
-    const magic = view.getUint32(at, true)
-    if (magic >>> 4 === 0x184d2a5) at += 8 + view.getUint32(at + 4, true)
-    else if (magic === 0xfd2fb528) at = zstdFrameEnd(view, at)
+  let offset = 0
+  while (offset < bytes.length) {
+    if (offset + 8 > bytes.length) return false
+    const magic = view.getUint32(offset, true)
+    if (magic >>> 4 === 0x184d2a5) offset += 8 + view.getUint32(offset + 4, true)
+    else if (magic === 0xfd2fb528) offset = zstdFrameEnd(view, offset)
     else return false
   }
-  return at === bytes.length
+  return offset === bytes.length
 }
 
 /** The end of the frame at `at` (RFC 8878 §3.1.1), or Infinity when it is truncated. */
-function zstdFrameEnd(view: DataView, at: number): number {
-  const descriptor = view.getUint8(at + 4)
+function zstdFrameEnd(view: DataView, offset: number): number {
+  const descriptor = view.getUint8(offset + 4)
   const single = (descriptor >> 5) & 1
   const contentSizeBytes = [single, 2, 4, 8][descriptor >> 6] ?? 0
   const dictionaryBytes = [0, 1, 2, 4][descriptor & 3] ?? 0
-  let next = at + 5 + (1 - single) + dictionaryBytes + contentSizeBytes
+  let next = offset + 5 + (1 - single) + dictionaryBytes + contentSizeBytes
   for (;;) {
     if (next + 3 > view.byteLength) return Infinity
     const header = view.getUint16(next, true) | (view.getUint8(next + 2) << 16)

@@ -79,10 +79,10 @@ function listenAndLog(handle: ListenOptions['handle']): { listener: Listener; wr
 }
 
 test('a request that outlasts the deadline is ended, counted in the log, and delays no stop further', async () => {
-  const begun = Promise.withResolvers<void>()
+  const startSignal = Promise.withResolvers<void>()
   const { listener, written } = listenAndLog((request) => {
     if (request.url.endsWith('/quick')) return Promise.resolve(new Response('ok'))
-    begun.resolve()
+    startSignal.resolve()
     return new Promise(() => {})
   })
   expect(await (await fetch(`${listener.url}/quick`)).text()).toBe('ok')
@@ -90,25 +90,25 @@ test('a request that outlasts the deadline is ended, counted in the log, and del
     () => 'answered',
     () => 'ended',
   )
-  await begun.promise
+  await startSignal.promise
   await listener.stop(50)
   expect(await slow).toBe('ended')
   expect(JSON.parse(written.join(''))).toMatchObject({ event: 'requests_ended', requests: 1, afterMs: 50 })
 })
 
 test('a connection that sent half of a head delays no stop; a request in flight is answered before', async () => {
-  const begun = Promise.withResolvers<void>()
+  const startSignal = Promise.withResolvers<void>()
   const { listener, written } = listenAndLog(async () => {
-    begun.resolve()
+    startSignal.resolve()
     await Bun.sleep(1_500)
     return new Response('answered')
   })
-  const sent = Promise.withResolvers<void>()
+  const sentSignal = Promise.withResolvers<void>()
   const port = Number(new URL(listener.url).port)
-  const half = talk(port, 'GET / HTTP/1.1\r\nhost: localhost\r\n', sent.resolve)
-  await sent.promise
+  const half = talk(port, 'GET / HTTP/1.1\r\nhost: localhost\r\n', sentSignal.resolve)
+  await sentSignal.promise
   const slow = fetch(`${listener.url}/slow`).then((answer) => answer.text())
-  await begun.promise
+  await startSignal.promise
   listener.pause()
   listener.resume()
   await listener.stop(6_000) // at the deadline it would write a line

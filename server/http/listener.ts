@@ -65,7 +65,8 @@ export interface Listener extends Acceptor {
 export function listen(options: ListenOptions): Listener {
   const { host, port, unix } = options.at
   if (unix !== undefined) return listenOnSocket(options, unix)
-  const open = (at: number, tls: TlsPair | null) => bind({ host, port: at }, serveOptions(options, at, tls))
+  const open = (listenPort: number, tls: TlsPair | null) =>
+    bind({ host, port: listenPort }, serveOptions(options, listenPort, tls))
   let server = open(port, options.tls)
   const boundPort = server.port ?? port
   let currentTls = options.tls
@@ -189,13 +190,13 @@ function answering(options: ListenOptions) {
 }
 
 /** `Bun.serve` with an error message that names the address and the cause. */
-function bind(at: ListenAddress, options: Bun.Serve.Options<undefined>): Server<undefined> {
+function bind(address: ListenAddress, options: Bun.Serve.Options<undefined>): Server<undefined> {
   try {
     return Bun.serve(options)
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : null
-    const why = code === 'EADDRINUSE' ? 'the port is in use' : String(code ?? error)
-    throw new Error(`cannot listen on ${listenText(at)}: ${why}`, { cause: error })
+    const reason = code === 'EADDRINUSE' ? 'the port is in use' : String(code ?? error)
+    throw new Error(`cannot listen on ${listenText(address)}: ${reason}`, { cause: error })
   }
 }
 
@@ -279,10 +280,10 @@ function handled(exchange: Exchange): Promise<Response> {
   })
 }
 
-function finish(exchange: Exchange, made: Response): Response {
+function finish(exchange: Exchange, rawResponse: Response): Response {
   const { options, request, id, startedMs, route } = exchange
   exchange.body?.release()
-  const response = limitInFlight(made, exchange)
+  const response = limitInFlight(rawResponse, exchange)
   addCommonHeaders(response, id)
   if (options.tls !== null) response.headers.set('strict-transport-security', 'max-age=31536000')
   const durationMs = Math.round((performance.now() - startedMs) * 10) / 10
@@ -364,9 +365,9 @@ function isDashboard(path: string): boolean {
 
 /** Removes a socket file that a crash left behind; throws when anything else is at the path. */
 export async function clearSocket(path: string): Promise<void> {
-  const found = lstatSync(path, { throwIfNoEntry: false })
-  if (found === undefined) return
-  if (!found.isSocket()) throw new Error(`cannot listen on unix:${path}: the path exists and is not a socket`)
+  const stats = lstatSync(path, { throwIfNoEntry: false })
+  if (stats === undefined) return
+  if (!stats.isSocket()) throw new Error(`cannot listen on unix:${path}: the path exists and is not a socket`)
   if (await answers(path))
     throw new Error(`cannot listen on unix:${path}: another process is listening there`)
   rmSync(path, { force: true })

@@ -3,13 +3,13 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { tokenBuckets } from './rate-limit.ts'
 
-function at(startMs = 1_000_000) {
+function createClock(startMs = 1_000_000) {
   let nowMs = startMs
   return { now: () => nowMs, move: (byMs: number) => void (nowMs += byMs) }
 }
 
 test('a burst of n, then one every window/n', () => {
-  const clock = at()
+  const clock = createClock()
   const buckets = tokenBuckets({ count: 3, windowMs: 60_000 }, clock)
   expect([1, 2, 3].map(() => buckets.take('a').remaining)).toEqual([2, 1, 0])
   expect(buckets.take('a')).toMatchObject({ remaining: 0, waitMs: 20_000, fullMs: 60_000 })
@@ -26,7 +26,7 @@ test('never allows more than n + rate * time, and never less to a sender that wa
   const step = fc.integer({ min: -2_000, max: 5_000 })
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 50 }), fc.array(step, { maxLength: 200 }), (count, steps) => {
-      const clock = at()
+      const clock = createClock()
       const buckets = tokenBuckets({ count, windowMs: 10_000 }, clock)
       let passed = 0
       let forwardMs = 0

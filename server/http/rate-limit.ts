@@ -121,14 +121,14 @@ export function tokenBuckets({ count, windowMs }: RateLimit, clock: Clock) {
       const passedMs = Math.max(0, now - bucket.atMs)
       const grains = Math.min(full, bucket.grains + passedMs * count)
       const passes = grains >= windowMs
-      const left = passes ? grains - windowMs : grains
-      bucket.grains = left
+      const remainingGrains = passes ? grains - windowMs : grains
+      bucket.grains = remainingGrains
       bucket.atMs = now
       return {
         count,
         windowMs,
-        remaining: Math.floor(left / windowMs),
-        fullMs: Math.ceil((full - left) / count),
+        remaining: Math.floor(remainingGrains / windowMs),
+        fullMs: Math.ceil((full - remainingGrains) / count),
         waitMs: passes ? 0 : Math.ceil((windowMs - grains) / count),
       }
     },

@@ -142,10 +142,10 @@ export function readQuery(request: Request, allowed: Record<string, ParameterKin
   for (const [name, value] of new URLSearchParams(url.slice(mark + 1))) {
     const kind = Object.hasOwn(allowed, name) ? allowed[name] : undefined
     if (!kind) {
-      const known = Object.keys(allowed).join(', ')
+      const acceptedNames = Object.keys(allowed).join(', ')
       throw invalidQuery(
         name,
-        `Unknown parameter '${shortName(name)}'. Accepted: ${known || 'none'}.`,
+        `Unknown parameter '${shortName(name)}'. Accepted: ${acceptedNames || 'none'}.`,
         'unknown',
       )
     }

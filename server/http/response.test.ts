@@ -5,11 +5,11 @@ import { acceptedType, addCommonHeaders, errorResponse, json, streamText, toAppE
 import { AppError } from '../errors.ts'
 import { silent } from '../../tests/support/silent-log.ts'
 
-const of = (response: Response) => Object.fromEntries(addCommonHeaders(response, 'req_1').headers)
+const readHeaders = (response: Response) => Object.fromEntries(addCommonHeaders(response, 'req_1').headers)
 
 test('a JSON response has the same headers as any other', () => {
-  const other = new Response('{}', { headers: { 'content-type': 'application/json' } })
-  expect(of(json({}))).toEqual(of(other))
+  const jsonResponse = new Response('{}', { headers: { 'content-type': 'application/json' } })
+  expect(readHeaders(json({}))).toEqual(readHeaders(jsonResponse))
 })
 
 test('a header that a handler sets wins, in its own response only', () => {
@@ -18,10 +18,13 @@ test('a header that a handler sets wins, in its own response only', () => {
     'retry-after': '3',
     'content-type': 'application/problem+json',
   }
-  expect(of(json({}, 429, headers))).toMatchObject({ ...headers, 'x-content-type-options': 'nosniff' })
+  expect(readHeaders(json({}, 429, headers))).toMatchObject({
+    ...headers,
+    'x-content-type-options': 'nosniff',
+  })
   const next = json({})
   expect(next.headers.get('x-request-id')).toBeNull()
-  expect(of(next)).toMatchObject({ 'cache-control': 'no-store', 'content-type': 'application/json' })
+  expect(readHeaders(next)).toMatchObject({ 'cache-control': 'no-store', 'content-type': 'application/json' })
   expect(next.headers.get('retry-after')).toBeNull()
 })
 
@@ -42,16 +45,16 @@ test('sends the parts in order and reports the end once', async () => {
 })
 
 test('generates nothing ahead of the reader', async () => {
-  let made = 0
+  let partCount = 0
   const { stream } = watched(
     (async function* () {
-      for (;;) yield `part ${made++}`
+      for (;;) yield `part ${partCount++}`
     })(),
   )
   const reader = stream.getReader()
   for (let n = 0; n < 3; n++) await reader.read()
   await Bun.sleep(20)
-  expect(made).toBeLessThanOrEqual(4)
+  expect(partCount).toBeLessThanOrEqual(4)
   await reader.cancel()
 })
 
@@ -62,8 +65,8 @@ test('an error of the generator reaches the reader', async () => {
       throw new Error('gone')
     })(),
   )
-  const seen = await new Response(stream).text().catch((error: unknown) => String(error))
-  expect(seen).toContain('gone')
+  const receivedText = await new Response(stream).text().catch((error: unknown) => String(error))
+  expect(receivedText).toContain('gone')
   expect(ends.map(String)).toEqual(['Error: gone'])
 })
 

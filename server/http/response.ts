@@ -80,12 +80,12 @@ export function limitInFlight(response: Response, context: RequestContext): Resp
 const pieceChars = 128 * 1024
 
 async function* pieces(text: string): AsyncGenerator<string> {
-  for (let at = 0; at < text.length;) {
-    let end = Math.min(at + pieceChars, text.length)
+  for (let start = 0; start < text.length;) {
+    let end = Math.min(start + pieceChars, text.length)
     // Do not split a surrogate pair.
     if (end < text.length && (text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end++
-    yield text.slice(at, end)
-    at = end
+    yield text.slice(start, end)
+    start = end
   }
 }
 
@@ -169,8 +169,8 @@ const challenge = { 'www-authenticate': 'Cookie realm="sightglass"' }
 
 /** `request` may decide the form: exporters of OpenTelemetry read another one. */
 export function errorResponse(error: AppError, requestId: string, request?: Request): Response {
-  const own = request === undefined ? null : contextIfAny(request)?.writeError?.(error, request)
-  if (own) return own
+  const customResponse = request === undefined ? null : contextIfAny(request)?.writeError?.(error, request)
+  if (customResponse) return customResponse
   const fixed = { 'content-type': 'application/json', 'cache-control': 'no-store' }
   return new Response(errorBody(error, requestId), {
     status: error.status,
@@ -208,16 +208,16 @@ export function streamText({ parts, stallMs, ended, permit }: StreamedText): Rea
     ended(failed)
   }
   const mayGoOn = permit ?? runningContext()?.permit
-  let rest: Uint8Array = new Uint8Array()
+  let remainder: Uint8Array = new Uint8Array()
   /** A piece of the current part, or of the next one: what was handed over is sent even after the stream is cut. */
   const nextPiece = async (): Promise<Uint8Array | null> => {
-    while (rest.length === 0) {
+    while (remainder.length === 0) {
       const { done, value } = await parts.next()
       if (done) return null
-      rest = typeof value === 'string' ? encoder.encode(value) : value
+      remainder = typeof value === 'string' ? encoder.encode(value) : value
     }
-    const piece = rest.subarray(0, pieceBytes)
-    rest = rest.subarray(pieceBytes)
+    const piece = remainder.subarray(0, pieceBytes)
+    remainder = remainder.subarray(pieceBytes)
     return piece
   }
   return new ReadableStream<Uint8Array>(
@@ -296,15 +296,15 @@ interface Range {
 
 function readRange(text: string): Range {
   const [type = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase())
-  const given = parameters.find((parameter) => parameter.startsWith('q='))
-  const quality = given === undefined ? 1 : Number(given.slice(2))
+  const qualityParameter = parameters.find((parameter) => parameter.startsWith('q='))
+  const quality = qualityParameter === undefined ? 1 : Number(qualityParameter.slice(2))
   return { type, quality: quality >= 0 && quality <= 1 ? quality : 0 }
 }
 
 /** Quality by the most specific range that matches; 0 when none does. */
 function qualityOf(type: string, ranges: Range[]): number {
   for (const name of [type, `${type.split('/')[0]}/*`, '*/*']) {
-    const range = ranges.find((one) => one.type === name)
+    const range = ranges.find((candidate) => candidate.type === name)
     if (range !== undefined) return range.quality
   }
   return 0

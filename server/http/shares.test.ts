@@ -5,7 +5,8 @@ import { makeShares, type Owner, type Share } from './shares.ts'
 
 function acquireAll(shares: ReturnType<typeof makeShares>, owner: Owner): Share[] {
   const acquired: Share[] = []
-  for (let one = shares.acquire(owner, 1); one !== null; one = shares.acquire(owner, 1)) acquired.push(one)
+  for (let share = shares.acquire(owner, 1); share !== null; share = shares.acquire(owner, 1))
+    acquired.push(share)
   return acquired
 }
 
@@ -28,15 +29,15 @@ test('released amounts are available again, in any order', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(owner, fc.integer({ min: 0, max: 40 }), fc.boolean())), (steps) => {
       const shares = makeShares(200)
-      const held: Share[] = []
-      for (const [who, amount, gives] of steps) {
-        const share = shares.acquire(who, amount)
-        if (share !== null) held.push(share)
-        held.at(-1)?.grow(amount)
+      const heldShares: Share[] = []
+      for (const [shareOwner, amount, gives] of steps) {
+        const share = shares.acquire(shareOwner, amount)
+        if (share !== null) heldShares.push(share)
+        heldShares.at(-1)?.grow(amount)
         expect(shares.used()).toBeLessThanOrEqual(200)
-        if (gives) held.shift()?.release()
+        if (gives) heldShares.shift()?.release()
       }
-      for (const share of held) for (let twice = 0; twice < 2; twice++) share.release()
+      for (const share of heldShares) for (let twice = 0; twice < 2; twice++) share.release()
       expect(shares.used()).toBe(0)
       expect(shares.fits({ orgId: 'd', holderId: 'z' }, 100)).toBe(true)
     }),

@@ -29,19 +29,19 @@ interface Used {
 
 export function makeShares(total: number): Shares {
   const byOrg = new Map<string, Used>()
-  let all = 0
+  let usedTotal = 0
   let spare: Used | null = null // of the last organization that had nothing left: often the next one, too
 
   function fits({ orgId, holderId }: Owner, amount: number): boolean {
     const ofOrg = byOrg.get(orgId)
-    const used = ofOrg?.all ?? 0
+    const usedByOrg = ofOrg?.all ?? 0
     const ofHolder = ofOrg?.byHolder.get(holderId) ?? 0
-    return used + amount <= total - all && ofHolder + amount <= total / 2 - used
+    return usedByOrg + amount <= total - usedTotal && ofHolder + amount <= total / 2 - usedByOrg
   }
 
   function add({ orgId, holderId }: Owner, amount: number): void {
     if (amount === 0) return
-    all += amount
+    usedTotal += amount
     const ofOrg = byOrg.get(orgId) ?? spare ?? { all: 0, byHolder: new Map<string, number>() }
     if (ofOrg === spare) spare = null
     ofOrg.all += amount
@@ -60,7 +60,7 @@ export function makeShares(total: number): Shares {
   const amounts: Amounts = { fits, add }
   return {
     fits,
-    used: () => all,
+    used: () => usedTotal,
     acquire(owner, amount) {
       if (!fits(owner, amount)) return null
       add(owner, amount)
@@ -81,10 +81,10 @@ interface Held extends Share {
   amount: number
 }
 
-function grow(this: Held, more: number): boolean {
-  if (!this.of.fits(this.owner, more)) return false
-  this.of.add(this.owner, more)
-  this.amount += more
+function grow(this: Held, extraAmount: number): boolean {
+  if (!this.of.fits(this.owner, extraAmount)) return false
+  this.of.add(this.owner, extraAmount)
+  this.amount += extraAmount
   return true
 }
 

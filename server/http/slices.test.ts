@@ -14,11 +14,11 @@ function loop() {
     slices,
     pass: (ms: number) => void (nowMs += ms),
     async turn(): Promise<number> {
-      const these = turns
+      const dueTurns = turns
       turns = []
-      for (const go of these) go()
+      for (const go of dueTurns) go()
       for (let tick = 0; tick < 10; tick++) await Promise.resolve()
-      return these.length
+      return dueTurns.length
     },
   }
 }
@@ -46,12 +46,12 @@ test('each turn has one slice, and one organization does not wait for all of ano
       .then(() => order.push(name))
   for (const name of ['a1', 'a2', 'a3']) wait('a', name)
   wait('b', 'b1')
-  const after: number[] = []
+  const orderCounts: number[] = []
   for (let turns = 0; turns < 4; turns++) {
     await turn()
-    after.push(order.length)
+    orderCounts.push(order.length)
   }
-  expect(after).toEqual([1, 2, 3, 4])
+  expect(orderCounts).toEqual([1, 2, 3, 4])
   expect(order).toEqual(['a1', 'b1', 'a2', 'a3'])
 })
 

@@ -87,7 +87,7 @@ const checkEveryMs = 5_000
 export function watchCertificate(files: TlsFiles | null, log: Log): Certificate {
   if (files === null) return { pair: () => null, start() {}, reload() {}, stop() {} }
   let current = readTlsPair(files)
-  let seen: string | null = null // read again once, because it may have changed since
+  let lastStamp: string | null = null // read again once, because it may have changed since
   let isChecking = false
   let timer: Timer | null = null
   let applied: (pair: TlsPair) => void = () => undefined
@@ -95,8 +95,8 @@ export function watchCertificate(files: TlsFiles | null, log: Log): Certificate 
   async function check(always: boolean): Promise<void> {
     if (files === null) return
     const now = await stampOf(files)
-    if (now === seen && !always) return
-    seen = now // an invalid pair is logged once, not at every check
+    if (now === lastStamp && !always) return
+    lastStamp = now // an invalid pair is logged once, not at every check
     try {
       const next = await readTlsPairLater(files)
       if (next.cert === current.cert && next.key === current.key) return
@@ -129,9 +129,9 @@ export function watchCertificate(files: TlsFiles | null, log: Log): Certificate 
 
 /** Changes whenever a file is replaced, also through a symbolic link. */
 async function stampOf({ certFile, keyFile }: TlsFiles): Promise<string> {
-  const of = async (path: string) => {
+  const readStamp = async (path: string) => {
     const stats = await withinTime({ path }, () => stat(path)).catch(() => null)
     return stats === null ? 'none' : `${stats.dev}:${stats.ino}:${stats.mtimeMs}:${stats.size}`
   }
-  return `${await of(certFile)} ${await of(keyFile)}`
+  return `${await readStamp(certFile)} ${await readStamp(keyFile)}`
 }

@@ -57,9 +57,9 @@ test('reports problems with path and code', () => {
 })
 
 test('reports at most the given number of issues and truncates hostile names', () => {
-  const many = Array.from({ length: 100 }, () => 'x')
+  const manyTexts = Array.from({ length: 100 }, () => 'x')
   const issues: Issue[] = []
-  checkSchema(t.Array(t.Number()), many, issues, { issuesMax: 7 })
+  checkSchema(t.Array(t.Number()), manyTexts, issues, { issuesMax: 7 })
   expect(issues.length).toBe(7)
   const strict = t.Object({}, { additionalProperties: false })
   expect(issuesOf(strict, { ['n'.repeat(500)]: 1 })[0]![0].length).toBeLessThan(70)
@@ -104,8 +104,8 @@ test('agrees with TypeBox on valid and mutated tools and site memory', () => {
   ] as const) {
     const typeBox = getSchemaValidator(schema, { normalize: false })
     fc.assert(
-      fc.property(bodies as fc.Arbitrary<unknown>, (sent) => {
-        const body: unknown = JSON.parse(JSON.stringify(sent))
+      fc.property(bodies as fc.Arbitrary<unknown>, (sentValue) => {
+        const body: unknown = JSON.parse(JSON.stringify(sentValue))
         expect(issuesOf(schema, body).length === 0).toBe(typeBox.Check(body))
       }),
       { numRuns: 1_000 },

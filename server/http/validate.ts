@@ -94,16 +94,19 @@ function hasType(value: unknown, type: string): boolean {
  */
 function checkAny(schemas: readonly Schema[], value: unknown, issues: Issue[], place: Place): void {
   const fits = schemas.some((schema) => {
-    const found: Issue[] = []
-    checkSchema(schema, value, found)
-    return found.length === 0
+    const schemaIssues: Issue[] = []
+    checkSchema(schema, value, schemaIssues)
+    return schemaIssues.length === 0
   })
   if (fits) return
-  const named = schemas.flatMap((schema) =>
+  const constants = schemas.flatMap((schema) =>
     schema.const === undefined ? [] : [JSON.stringify(schema.const)],
   )
-  if (named.length > 1 && schemas.every(({ const: one, type }) => one !== undefined || type === 'null')) {
-    const message = `must be one of ${named.join(', ')}`
+  if (
+    constants.length > 1 &&
+    schemas.every(({ const: constant, type }) => constant !== undefined || type === 'null')
+  ) {
+    const message = `must be one of ${constants.join(', ')}`
     if (issues.length < place.issuesMax) issues.push({ path: place.path, code: 'wrong_format', message })
     return
   }
@@ -152,13 +155,14 @@ function checkFields(
     if (!Object.hasOwn(value, name) && issues.length < issuesMax)
       issues.push({ path: join(path, name), code: 'required', message: 'is required' })
   }
-  const rest = patternProperties === undefined ? additionalProperties : Object.values(patternProperties)[0]
+  const otherSchema =
+    patternProperties === undefined ? additionalProperties : Object.values(patternProperties)[0]
   for (const name in value) {
-    const known = Object.hasOwn(properties, name) ? properties[name] : rest
-    if (known === false && issues.length < issuesMax)
+    const fieldSchema = Object.hasOwn(properties, name) ? properties[name] : otherSchema
+    if (fieldSchema === false && issues.length < issuesMax)
       issues.push({ path: join(path, shortName(name)), code: 'unknown', message: 'is not a known field' })
-    else if (typeof known === 'object' && known !== null)
-      checkSchema(known, value[name], issues, { path: join(path, shortName(name)), issuesMax })
+    else if (typeof fieldSchema === 'object' && fieldSchema !== null)
+      checkSchema(fieldSchema, value[name], issues, { path: join(path, shortName(name)), issuesMax })
   }
 }
 
@@ -232,7 +236,7 @@ function problemOf(kind: Kind, value: unknown): [code: string, message: string] 
     case 'texts': {
       if (!Array.isArray(value) || value.length > textsMax)
         return ['wrong_type', 'must be an array of strings']
-      const isText = (each: unknown) => typeof each === 'string' && each.length <= textCharsMax
+      const isText = (item: unknown) => typeof item === 'string' && item.length <= textCharsMax
       return value.every(isText) ? null : ['wrong_type', 'must be an array of strings']
     }
   }

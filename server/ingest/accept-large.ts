@@ -50,16 +50,16 @@ const lineFeed = 0x0a
 function* linesInSteps(bytes: Buffer, siteIds: readonly string[]): Steps<Accepted> {
   const accepted: Accepted = { sent: 0, records: [], positions: [], rejected: [] }
   let first: unknown = null
-  let at = startsWithMark(bytes) ? byteOrderMark.length : 0
+  let offset = startsWithMark(bytes) ? byteOrderMark.length : 0
   for (;;) {
-    at = yield* pastSpace(bytes, at)
-    if (at === bytes.length) break
+    offset = yield* pastSpace(bytes, offset)
+    if (offset === bytes.length) break
     if (accepted.sent === limits.eventsPerRequestMax) throw tooManyEvents()
-    const feed = bytes.indexOf(lineFeed, at)
+    const feed = bytes.indexOf(lineFeed, offset)
     const end = feed < 0 ? bytes.length : feed
-    const event = acceptLargeLine(accepted, trimmed(bytes.subarray(at, end)), siteIds)
+    const event = acceptLargeLine(accepted, trimmed(bytes.subarray(offset, end)), siteIds)
     if (accepted.sent++ === 0) first = event
-    at = end
+    offset = end
     yield null
   }
   if (accepted.sent === 0) throw noLines()
@@ -98,13 +98,13 @@ function* bodyInSteps(json: Buffer, siteIds: readonly string[]): Steps<Accepted>
   let read: Read = 'missing'
   let observed: Pick<Observations, 'entries' | 'isTooLarge'> | null = null
   let events: unknown[] = []
-  let at = yield* pastSpace(json, start + 1)
-  let pausedAt = at
+  let offset = yield* pastSpace(json, start + 1)
+  let pausedAt = offset
   let fields = 0
-  while (json[at] === signs.quote) {
+  while (json[offset] === signs.quote) {
     if (++fields > fieldsMax) throw tooManyFields()
-    const name = whole(shortValue(json, at) ?? (yield* longValue(json, at)))
-    const nameText = overLimit(at, name) === null ? textOf(json, at, name.at) : '""'
+    const name = whole(shortValue(json, offset) ?? (yield* longValue(json, offset)))
+    const nameText = overLimit(offset, name) === null ? textOf(json, offset, name.at) : '""'
     parseJson(nameText)
     const colon = hasSpace(json, name.at) ? yield* pastSpace(json, name.at) : name.at
     if (json[colon] !== signs.colon) throw invalidJson()
@@ -113,27 +113,28 @@ function* bodyInSteps(json: Buffer, siteIds: readonly string[]): Steps<Accepted>
       events = []
       const list = yield* listInSteps(json, valueAt, siteIds, events)
       read = list.accepted
-      at = list.end
+      offset = list.end
     } else if (fieldName(nameText) === 'observed') {
       const value = whole(shortValue(json, valueAt) ?? (yield* longValue(json, valueAt)))
       observed = readObservations(json, valueAt, value)
-      at = value.at
+      offset = value.at
     } else {
       const value = whole(shortValue(json, valueAt) ?? (yield* longValue(json, valueAt)))
       // What no event may be is passed over, here as in `accept.ts`.
       if (overLimit(valueAt, value) === null) parseJson(textOf(json, valueAt, value.at))
       if (isNamedEvents(nameText)) read = 'no list'
-      at = value.at
+      offset = value.at
     }
-    at = hasSpace(json, at) ? yield* pastSpace(json, at) : at
-    if (json[at] !== signs.comma) break
-    at = hasSpace(json, at + 1) ? yield* pastSpace(json, at + 1) : at + 1
-    if (json[at] !== signs.quote) throw invalidJson()
-    if (at - pausedAt < partBytes) continue
-    pausedAt = at
+    offset = hasSpace(json, offset) ? yield* pastSpace(json, offset) : offset
+    if (json[offset] !== signs.comma) break
+    offset = hasSpace(json, offset + 1) ? yield* pastSpace(json, offset + 1) : offset + 1
+    if (json[offset] !== signs.quote) throw invalidJson()
+    if (offset - pausedAt < partBytes) continue
+    pausedAt = offset
     yield null
   }
-  if (json[at] !== signs.closeBrace || (yield* pastSpace(json, at + 1)) !== json.length) throw invalidJson()
+  if (json[offset] !== signs.closeBrace || (yield* pastSpace(json, offset + 1)) !== json.length)
+    throw invalidJson()
   const accepted = requireEvents(read)
   if (observed !== null) accepted.observations = { ...observed, events }
   return accepted
@@ -173,22 +174,22 @@ function* listInSteps(
 ): Steps<{ accepted: Accepted; end: number }> {
   const accepted: Accepted = { sent: 0, records: [], positions: [], rejected: [] }
   let first: unknown
-  let at = yield* pastSpace(json, open + 1)
-  if (json[at] === signs.closeBracket) return { accepted, end: at + 1 }
+  let offset = yield* pastSpace(json, open + 1)
+  if (json[offset] === signs.closeBracket) return { accepted, end: offset + 1 }
   for (;;) {
     if (accepted.sent === limits.eventsPerRequestMax) throw tooManyEvents()
-    const value = whole(shortValue(json, at) ?? (yield* longValue(json, at)))
-    const event = acceptOne(json, at, value, siteIds, accepted)
+    const value = whole(shortValue(json, offset) ?? (yield* longValue(json, offset)))
+    const event = acceptOne(json, offset, value, siteIds, accepted)
     events.push(agentOnly(event))
     if (accepted.sent++ === 0) first = event
     yield null
-    at = hasSpace(json, value.at) ? yield* pastSpace(json, value.at) : value.at
-    if (json[at] === signs.closeBracket) break
-    if (json[at] !== signs.comma) throw invalidJson()
-    at = hasSpace(json, at + 1) ? yield* pastSpace(json, at + 1) : at + 1
+    offset = hasSpace(json, value.at) ? yield* pastSpace(json, value.at) : value.at
+    if (json[offset] === signs.closeBracket) break
+    if (json[offset] !== signs.comma) throw invalidJson()
+    offset = hasSpace(json, offset + 1) ? yield* pastSpace(json, offset + 1) : offset + 1
   }
   accepted.sample ??= first
-  return { accepted, end: at + 1 }
+  return { accepted, end: offset + 1 }
 }
 
 /** The user agent of an event, without the rest of it. */
@@ -205,26 +206,28 @@ function acceptOne(
   siteIds: readonly string[],
   accepted: Accepted,
 ): unknown {
-  const over = overLimit(start, value)
-  const sentMax = over === null ? value.at : Math.min(value.at, start + limits.rejectedExcerptBytesMax)
-  const sent = textOf(json, start, sentMax)
-  const event = over === null ? parseJson(sent) : null
-  const issues: Issue[] = over === null ? [] : [overLimitIssue(over)]
-  const record = over === null ? validateEvent(event, siteIds, mayContainUnstorable(sent), issues) : null
+  const exceededLimit = overLimit(start, value)
+  const sentMax =
+    exceededLimit === null ? value.at : Math.min(value.at, start + limits.rejectedExcerptBytesMax)
+  const eventText = textOf(json, start, sentMax)
+  const event = exceededLimit === null ? parseJson(eventText) : null
+  const issues: Issue[] = exceededLimit === null ? [] : [overLimitIssue(exceededLimit)]
+  const record =
+    exceededLimit === null ? validateEvent(event, siteIds, mayContainUnstorable(eventText), issues) : null
   if (record === null) {
-    accepted.rejected.push(rejected(accepted.sent, event, issues, sent))
+    accepted.rejected.push(rejected(accepted.sent, event, issues, eventText))
     return event
   }
-  if (!value.isExact) record.json = exactJson(sent)
+  if (!value.isExact) record.json = exactJson(eventText)
   accepted.sample ??= event
   accepted.records.push(record)
   accepted.positions.push(accepted.sent)
   return event
 }
 
-function overLimit(start: number, { at, depth }: Skip): OverLimit | null {
+function overLimit(start: number, { at: end, depth }: Skip): OverLimit | null {
   if (depth > limits.eventDepthMax) return 'too_deep'
-  return at - start > limits.eventBytesMax ? 'too_large' : null
+  return end - start > limits.eventBytesMax ? 'too_large' : null
 }
 
 function textOf(json: Buffer, start: number, end: number): string {

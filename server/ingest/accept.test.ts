@@ -38,10 +38,10 @@ describe('events are stored exactly as sent', () => {
     fc.assert(
       fc.property(jsonText, (value) => {
         const event = eventWith('metadata', `{"x":${value}}`)
-        const sent = canonical(event)
+        const sentText = canonical(event)
         const line = event.replaceAll(/[\r\n]/g, ' ') // line breaks occur between tokens only
         for (const { records } of [accept(body(event)), accept(` ${body(event)}\n`), acceptNdjson(line)]) {
-          expect(records.map((record) => canonical(record.json))).toEqual([sent])
+          expect(records.map((record) => canonical(record.json))).toEqual([sentText])
         }
       }),
       { numRuns: runs(1_000) },
@@ -150,8 +150,8 @@ describe('one invalid event', () => {
       expect(rejectedOf(accept(body(eventWith('x', `[{"a":["${bad}"]}]`))))).toEqual(['0 x wrong_format'])
       expect(rejectedOf(accept(body(eventWith('x', `{"${bad}":1}`))))).toEqual(['0 x wrong_format'])
       expect(rejectedOf(acceptNdjson(eventWith('x', `"${bad}"`)))).toEqual(['0 x wrong_format'])
-      const named = `${good.slice(0, -1)},"${bad}":1}`
-      expect(rejectedOf(accept(body(named)))).toEqual(['0  wrong_format'])
+      const namedLine = `${good.slice(0, -1)},"${bad}":1}`
+      expect(rejectedOf(accept(body(namedLine)))).toEqual(['0  wrong_format'])
     }
     for (const fine of ['\\\\u0000', '\\\\ud800', '\\ud83d\\ude00', '\\u0001', 'ud800', '\\\\\\\\u0000']) {
       expect(rejectedOf(accept(body(eventWith('x', `"${fine}"`))))).toEqual([])
@@ -180,19 +180,19 @@ describe('one invalid event', () => {
     const sized = (bytes: number, filler: string): string => {
       const empty = Buffer.byteLength(eventWith('x', '""'))
       const count = Math.floor((bytes - empty) / Buffer.byteLength(filler))
-      const rest = bytes - empty - count * Buffer.byteLength(filler)
-      return eventWith('x', `"${filler.repeat(count)}${'y'.repeat(rest)}"`)
+      const remainingBytes = bytes - empty - count * Buffer.byteLength(filler)
+      return eventWith('x', `"${filler.repeat(count)}${'y'.repeat(remainingBytes)}"`)
     }
     for (const filler of ['x', 'é', '€', '\u{1f600}', '\\u00e9']) {
       const exact = sized(65_536, filler)
       expect(Buffer.byteLength(exact)).toBe(65_536)
-      const over = sized(65_537, filler)
+      const oversizeText = sized(65_537, filler)
       const spaced = exact.replace('{', '{ ')
       expect(rejectedOf(accept(body(good, exact, good)))).toEqual([])
-      expect(rejectedOf(accept(body(good, over, good)))).toEqual(['1  too_large'])
+      expect(rejectedOf(accept(body(good, oversizeText, good)))).toEqual(['1  too_large'])
       expect(rejectedOf(accept(body(good, spaced, good)))).toEqual(['1  too_large'])
-      expect(rejectedOf(accept(`{ "events": [ ${exact} , ${over} ] }`))).toEqual(['1  too_large'])
-      expect(rejectedOf(acceptNdjson(`${exact}\n  ${over}`))).toEqual(['1  too_large'])
+      expect(rejectedOf(accept(`{ "events": [ ${exact} , ${oversizeText} ] }`))).toEqual(['1  too_large'])
+      expect(rejectedOf(acceptNdjson(`${exact}\n  ${oversizeText}`))).toEqual(['1  too_large'])
     }
     const dense = `[${'[],'.repeat(30_000)}1]`
     expect(rejectedOf(accept(body(good, eventWith('x', dense), good)))).toEqual(['1  too_large'])
@@ -200,11 +200,13 @@ describe('one invalid event', () => {
 })
 
 describe('a key limited to sites', () => {
-  const at = (siteId: string): string => JSON.stringify({ ...exampleEvent, siteId })
+  const createLine = (siteId: string): string => JSON.stringify({ ...exampleEvent, siteId })
 
   test('accepts events of its sites and rejects others', () => {
-    expect(rejectedOf(accept(body(at('a'), at('b'), at('c')), ['a', 'c']))).toEqual(['1 siteId wrong_site'])
-    expect(rejectedOf(accept(body(at('a'), at('b')), []))).toEqual([])
+    expect(rejectedOf(accept(body(createLine('a'), createLine('b'), createLine('c')), ['a', 'c']))).toEqual([
+      '1 siteId wrong_site',
+    ])
+    expect(rejectedOf(accept(body(createLine('a'), createLine('b')), []))).toEqual([])
   })
 
   test('reports invalid fields before the wrong site', () => {
@@ -237,12 +239,12 @@ describe('a body that is not a list of events', () => {
   })
 
   test('may contain 1,000 events, not 1,001', () => {
-    const many = (count: number): string[] =>
+    const createLines = (count: number): string[] =>
       Array.from({ length: count }, () => JSON.stringify(exampleEvent))
-    expect(accept(body(...many(1_000))).records).toHaveLength(1_000)
-    expect(codeOf(body(...many(1_001)))).toBe('payload_too_large')
-    expect(acceptNdjson(many(1_000).join('\n')).records).toHaveLength(1_000)
-    expect(refusal(() => acceptNdjson(many(1_001).join('\n'))).code).toBe('payload_too_large')
+    expect(accept(body(...createLines(1_000))).records).toHaveLength(1_000)
+    expect(codeOf(body(...createLines(1_001)))).toBe('payload_too_large')
+    expect(acceptNdjson(createLines(1_000).join('\n')).records).toHaveLength(1_000)
+    expect(refusal(() => acceptNdjson(createLines(1_001).join('\n'))).code).toBe('payload_too_large')
     expect(codeOf(`{"events":[${'{},'.repeat(500_000)}{}]}`)).toBe('payload_too_large')
   })
 
@@ -316,8 +318,8 @@ describe('the lines of NDJSON that are not UTF-8', () => {
   })
 
   test('replacement characters and a byte order mark are accepted', () => {
-    const sent = bytes('\ufeff{"a":"\ufffd"}', Buffer.from([0x80]))
-    expect(linesText(sent)).toBe('{"a":"\ufffd"}\n\ufffd\udfff')
+    const sentBytes = bytes('\ufeff{"a":"\ufffd"}', Buffer.from([0x80]))
+    expect(linesText(sentBytes)).toBe('{"a":"\ufffd"}\n\ufffd\udfff')
     expect(linesText(Buffer.from('\ufeff{}'))).toBe('{}')
   })
 
@@ -332,8 +334,8 @@ describe('the lines of NDJSON that are not UTF-8', () => {
   })
 
   test('8 MB of lines are read only up to the limit of events', () => {
-    const many = Buffer.concat([Buffer.from([0xff, 0x0a]), Buffer.alloc(8 * 1024 * 1024 - 2, 'x\n')])
-    expect(linesText(many).split('\n')).toHaveLength(1_001)
-    expect(() => acceptLines(linesText(many), [])).toThrow('at most 1000 events')
+    const manyLines = Buffer.concat([Buffer.from([0xff, 0x0a]), Buffer.alloc(8 * 1024 * 1024 - 2, 'x\n')])
+    expect(linesText(manyLines).split('\n')).toHaveLength(1_001)
+    expect(() => acceptLines(linesText(manyLines), [])).toThrow('at most 1000 events')
   })
 })

@@ -84,15 +84,15 @@ export function tooManyEvents(): AppError {
 }
 
 /** The text with each value that is too deep or too large replaced by `null`, so it is never parsed. */
-function withoutOver(text: string, { over }: Outline): string {
-  if (over.length === 0) return text
+function withoutOver(text: string, { over: largeSlices }: Outline): string {
+  if (largeSlices.length === 0) return text
   const parts: string[] = []
-  let at = 0
-  for (const { start, end } of over) {
-    parts.push(text.slice(at, start))
-    at = end
+  let offset = 0
+  for (const { start, end } of largeSlices) {
+    parts.push(text.slice(offset, start))
+    offset = end
   }
-  return parts.join('null') + 'null' + text.slice(at)
+  return parts.join('null') + 'null' + text.slice(offset)
 }
 
 const plainHead = '{"events":['
@@ -102,10 +102,10 @@ const canonicalHead = /^\{(?:"publishableKey":"[^"\\]*",)?"events":\[/
 function acceptBody(text: string, siteIds: readonly string[]): Accepted {
   const { events, observed, outline } = parseEvents(text)
   const quick = outline === null ? acceptCanonical(text, events, observed, siteIds) : null
-  const sent = outline ?? (quick === null ? outlineBody(text) : null)
-  if (quick === null && sent === null)
+  const bodyOutline = outline ?? (quick === null ? outlineBody(text) : null)
+  if (quick === null && bodyOutline === null)
     throw new Error('invariant: text that parses as an object has an outline')
-  const accepted = quick ?? acceptOutlined(text, events, sent!, siteIds)
+  const accepted = quick ?? acceptOutlined(text, events, bodyOutline!, siteIds)
   if (observed !== undefined) accepted.observations = { entries: observed, events }
   return accepted
 }
@@ -128,12 +128,13 @@ function acceptCanonical(
   const checkCharacters = mayContainUnstorable(text)
   const accepted: Accepted = { sent: events.length, records: [], positions: [], rejected: [] }
   let issues: Issue[] = []
-  let at = head.length
+  let offset = head.length
   for (let i = 0; i < events.length; i++) {
     const record = validateEvent(events[i], siteIds, checkCharacters, issues)
     const json = record === null ? rewritten(events[i]) : record.json
-    if (json === null || !text.startsWith(json, at) || sizeOver(json, 0, json.length) !== null) return null
-    at += json.length + 1 // the comma
+    if (json === null || !text.startsWith(json, offset) || sizeOver(json, 0, json.length) !== null)
+      return null
+    offset += json.length + 1 // the comma
     if (record === null) {
       accepted.rejected.push(rejected(i, events[i], issues, json))
       issues = []
@@ -144,15 +145,15 @@ function acceptCanonical(
     }
   }
   accepted.sample ??= events[0]
-  return at === end + 1 || endsWithObserved(text, at, observed) ? accepted : null
+  return offset === end + 1 || endsWithObserved(text, offset, observed) ? accepted : null
 }
 
 /** Whether only `observed` follows the list of events, as JSON.stringify writes it. Signed texts contain brackets. */
-function endsWithObserved(text: string, at: number, observed: unknown): boolean {
-  if (observed === undefined || !text.startsWith('],"observed":', at - 1)) return false
+function endsWithObserved(text: string, offset: number, observed: unknown): boolean {
+  if (observed === undefined || !text.startsWith('],"observed":', offset - 1)) return false
   if (isDeeperThan(observed, observedDepthMax)) return false
-  const rest = `],"observed":${JSON.stringify(observed)}}`
-  return text.length === at - 1 + rest.length && text.endsWith(rest)
+  const tail = `],"observed":${JSON.stringify(observed)}}`
+  return text.length === offset - 1 + tail.length && text.endsWith(tail)
 }
 
 /** A rejected event as JSON.stringify writes it; null when it is too deep to write. */
@@ -173,12 +174,12 @@ function acceptOutlined(
     if (slice === undefined) throw new Error('invariant: the outline has every event')
     const issues: Issue[] = slice.over === null ? [] : [overLimitIssue(slice.over)]
     const record = slice.over === null ? validateEvent(events[i], siteIds, checkCharacters, issues) : null
-    const sent = (): string => text.slice(slice.start, slice.end)
+    const readSlice = (): string => text.slice(slice.start, slice.end)
     if (record === null) {
-      accepted.rejected.push(rejected(i, events[i], issues, sent()))
+      accepted.rejected.push(rejected(i, events[i], issues, readSlice()))
       continue
     }
-    if (!slice.isExact) record.json = exactJson(sent())
+    if (!slice.isExact) record.json = exactJson(readSlice())
     accepted.sample ??= events[i]
     accepted.records.push(record)
     accepted.positions.push(i)
@@ -203,15 +204,15 @@ export function linesText(bytes: Uint8Array): string {
 /** Decodes line by line, and stops one line after the limit. */
 function decodeLines(bytes: Buffer): string {
   const lines: string[] = []
-  let at = bytes.subarray(0, 3).equals(byteOrderMark) ? 3 : 0
+  let offset = bytes.subarray(0, 3).equals(byteOrderMark) ? 3 : 0
   while (lines.length <= limits.eventsPerRequestMax) {
-    while (at < bytes.length && isBlank(bytes[at]!)) at++
-    if (at === bytes.length) break
-    const found = bytes.indexOf(lineFeed, at)
-    const end = found < 0 ? bytes.length : found
-    const line = bytes.subarray(at, end)
+    while (offset < bytes.length && isBlank(bytes[offset]!)) offset++
+    if (offset === bytes.length) break
+    const lineFeedIndex = bytes.indexOf(lineFeed, offset)
+    const end = lineFeedIndex < 0 ? bytes.length : lineFeedIndex
+    const line = bytes.subarray(offset, end)
     lines.push(lineText(line))
-    at = end
+    offset = end
   }
   return lines.join('\n')
 }
@@ -280,11 +281,11 @@ export function acceptLine(
 function splitLines(text: string): string[] {
   const lines: string[] = []
   const nonBlank = /[^ \t\r\n]/g
-  for (let found = nonBlank.exec(text); found !== null; found = nonBlank.exec(text)) {
-    const lineEnd = text.indexOf('\n', found.index)
+  for (let match = nonBlank.exec(text); match !== null; match = nonBlank.exec(text)) {
+    const lineEnd = text.indexOf('\n', match.index)
     const end = lineEnd < 0 ? text.length : lineEnd
     if (lines.length === limits.eventsPerRequestMax) throw tooManyEvents()
-    lines.push(trimEnd(text.slice(found.index, end)))
+    lines.push(trimEnd(text.slice(match.index, end)))
     nonBlank.lastIndex = end
   }
   if (lines.length === 0) throw noLines()
@@ -341,24 +342,24 @@ interface Outline {
 /** The outline of a JSON request body, or null when its brackets show that it is not a JSON object. */
 function outlineBody(text: string): Outline | null {
   const outline: Outline = { events: [], over: [] }
-  let at = skipSpace(text, 0)
-  if (text[at] !== '{') return null
-  at = skipSpace(text, at + 1)
-  while (text[at] === '"') {
-    const nameEnd = skipString(text, at)
+  let offset = skipSpace(text, 0)
+  if (text[offset] !== '{') return null
+  offset = skipSpace(text, offset + 1)
+  while (text[offset] === '"') {
+    const nameEnd = skipString(text, offset)
     const colon = nameEnd < 0 ? -1 : skipSpace(text, nameEnd)
     if (text[colon] !== ':') return null
-    const name = fieldName(text.slice(at, nameEnd))
+    const name = fieldName(text.slice(offset, nameEnd))
     const start = skipSpace(text, colon + 1)
     if (name === 'events') outline.events = []
-    if (name === 'events' && text[start] === '[') at = outlineEvents(text, start, outline)
-    else if (name === 'observed') at = outlineObserved(text, start, outline)
-    else at = outlineOther(text, start, outline)
-    if (at < 0) return null
-    at = skipSpace(text, at)
-    if (text[at] === ',') at = skipSpace(text, at + 1)
+    if (name === 'events' && text[start] === '[') offset = outlineEvents(text, start, outline)
+    else if (name === 'observed') offset = outlineObserved(text, start, outline)
+    else offset = outlineOther(text, start, outline)
+    if (offset < 0) return null
+    offset = skipSpace(text, offset)
+    if (text[offset] === ',') offset = skipSpace(text, offset + 1)
   }
-  return text[at] === '}' && skipSpace(text, at + 1) === text.length ? outline : null
+  return text[offset] === '}' && skipSpace(text, offset + 1) === text.length ? outline : null
 }
 
 /** The value at `start`, checked against the limits of one event; null when it is incomplete. */
@@ -390,19 +391,19 @@ export function isNamedEvents(name: string): boolean {
 }
 
 function outlineEvents(text: string, open: number, outline: Outline): number {
-  let at = skipSpace(text, open + 1)
-  if (text[at] === ']') return at + 1
+  let offset = skipSpace(text, open + 1)
+  if (text[offset] === ']') return offset + 1
   for (;;) {
-    const slice = sliceAt(text, at)
+    const slice = sliceAt(text, offset)
     if (slice === null) return -1
     if (outline.events.length <= limits.eventsPerRequestMax) {
       outline.events.push(slice)
       if (slice.over !== null) outline.over.push(slice)
     }
-    at = skipSpace(text, slice.end)
-    if (text[at] === ']') return at + 1
-    if (text[at] !== ',') return -1
-    at = skipSpace(text, at + 1)
+    offset = skipSpace(text, slice.end)
+    if (text[offset] === ']') return offset + 1
+    if (text[offset] !== ',') return -1
+    offset = skipSpace(text, offset + 1)
   }
 }
 

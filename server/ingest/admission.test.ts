@@ -10,7 +10,12 @@ test('one large body per tick in order, small bodies at once', async () => {
     await parseQueue.wait(bytes)
     order.push(name)
   }
-  const all = [parse('first', 50_000), parse('second', 60_000), parse('small', 900), parse('third', 70_000)]
+  const parses = [
+    parse('first', 50_000),
+    parse('second', 60_000),
+    parse('small', 900),
+    parse('third', 70_000),
+  ]
   await Bun.sleep(0)
   expect(order).toEqual(['first', 'small'])
   expect(parseQueue.waitingBytes()).toBe(130_000)
@@ -19,7 +24,7 @@ test('one large body per tick in order, small bodies at once', async () => {
   expect(order).toEqual(['first', 'small', 'second'])
   expect(parseQueue.waitingBytes()).toBe(70_000)
   due.shift()?.()
-  await Promise.all(all)
+  await Promise.all(parses)
   expect(order.at(-1)).toBe('third')
   expect(parseQueue.waitingBytes()).toBe(0)
   while (due.length > 0) due.shift()?.()
@@ -29,13 +34,13 @@ test('one large body per tick in order, small bodies at once', async () => {
 
 test('every queued body is parsed on the real event loop', async () => {
   const parseQueue = makeParseQueue()
-  const done: number[] = []
+  const finishOrder: number[] = []
   await Promise.all(
     Array.from({ length: 500 }, async (_, n) => {
       await parseQueue.wait(20_000)
-      done.push(n)
+      finishOrder.push(n)
     }),
   )
-  expect(done).toEqual(Array.from({ length: 500 }, (_, n) => n))
+  expect(finishOrder).toEqual(Array.from({ length: 500 }, (_, n) => n))
   expect(parseQueue.waitingBytes()).toBe(0)
 })

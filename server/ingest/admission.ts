@@ -79,17 +79,17 @@ export function makeParseQueue(nextTick: (go: () => void) => unknown = setImmedi
   let isRunning = false
 
   function next(): void {
-    const one = waiting[started]
-    if (one === undefined) {
+    const entry = waiting[started]
+    if (entry === undefined) {
       waiting = []
       started = 0
       isRunning = false
       return
     }
     started++
-    waitingBytes -= one.bytes
+    waitingBytes -= entry.bytes
     nextTick(next)
-    one.go()
+    entry.go()
   }
 
   return {

@@ -178,7 +178,8 @@ test('anything but an object is one issue; every invalid field is reported', () 
 
 describe('near misses of known fields', () => {
   const { durationMs: _, agent: __, policy: ___, ...plain } = exampleEvent
-  const missesOf = (event: unknown) => nearMisses(event).map(({ path, known }) => `${path} ${known}`)
+  const missesOf = (event: unknown) =>
+    nearMisses(event).map(({ path, known: knownPath }) => `${path} ${knownPath}`)
 
   test.each([
     [{ ...plain, latencyMs: 3 }, 'latencyMs durationMs'],
@@ -206,10 +207,18 @@ describe('near misses of known fields', () => {
 
   test("correctly named fields and the sender's own fields are not near misses", () => {
     expect(missesOf({ ...exampleEvent, latencyMs: 3, timestamp: 'x', session: 'y', vendor: 'z' })).toEqual([])
-    const own = { orderId: 1, customer: 'x', traceId: 'y', spanId: 'z', tags: [], cart: {}, locale: 'de' }
-    expect(missesOf({ ...plain, ...own, metadata: { ...own, pages: 3, path: undefined } })).toEqual([
-      ...(['metadata.path metadata.page'] as string[]),
-    ])
+    const ownFields = {
+      orderId: 1,
+      customer: 'x',
+      traceId: 'y',
+      spanId: 'z',
+      tags: [],
+      cart: {},
+      locale: 'de',
+    }
+    expect(
+      missesOf({ ...plain, ...ownFields, metadata: { ...ownFields, pages: 3, path: undefined } }),
+    ).toEqual([...(['metadata.path metadata.page'] as string[])])
     for (const event of [null, 1, 'x', [], [exampleEvent], { agent: [], policy: 1, metadata: null }])
       expect(missesOf(event)).toEqual([])
   })

@@ -61,7 +61,7 @@ export interface MadeEvents {
 
 /** Checks events that the appliance made, such as those of access logs, as it checks those that clients send. */
 export function acceptMade(events: readonly unknown[]): MadeEvents {
-  const made: MadeEvents = { records: [], positions: [], rejected: [] }
+  const result: MadeEvents = { records: [], positions: [], rejected: [] }
   for (let index = 0; index < events.length; index++) {
     const issues: Issue[] = []
     let record = validateEvent(events[index], [], false, issues)
@@ -70,13 +70,13 @@ export function acceptMade(events: readonly unknown[]): MadeEvents {
     if (record !== null && isLarge(record.json)) issues.push(overLimitIssue('too_large'))
     const [issue] = issues
     if (issue !== undefined || record === null) {
-      made.rejected.push({ index, message: `${issue?.path} ${issue?.message}` })
+      result.rejected.push({ index, message: `${issue?.path} ${issue?.message}` })
       continue
     }
-    made.records.push(record)
-    made.positions.push(index)
+    result.records.push(record)
+    result.positions.push(index)
   }
-  return made
+  return result
 }
 
 function isLarge(json: string): boolean {
@@ -95,7 +95,7 @@ function unstorableField(event: unknown): string {
 
 const typePattern = /^[a-z][a-z0-9_-]*(?:\.[a-z][a-z0-9_-]*)*$/
 const outcomePattern = /^[a-z][a-z0-9_-]*$/
-const none: Fields = {}
+const noFields: Fields = {}
 
 /**
  * The record of an event, with `json` still empty; null when `issues` got entries. Optional fields may be null. An
@@ -119,7 +119,7 @@ export function checkEvent(value: unknown, issues: Issue[]): EventRecord | null 
   const agent = object(value['agent'], 'agent', issues)
   const policy = object(value['policy'], 'policy', issues)
   const metadata = object(value['metadata'], 'metadata', issues)
-  if (agent !== none) checkAgentDetails(agent, issues)
+  if (agent !== noFields) checkAgentDetails(agent, issues)
   const verdict = text(agent['verdict'], 'agent.verdict', limits.verdictCharsMax, issues)
   const record: EventRecord = {
     id,
@@ -233,10 +233,10 @@ function number(value: unknown, path: string, max: number, issues: Issue[]): num
 }
 
 function object(value: unknown, path: string, issues: Issue[]): Fields {
-  if (value === undefined || value === null) return none
+  if (value === undefined || value === null) return noFields
   if (isObject(value)) return value
   issues.push({ path, code: 'wrong_type', message: 'must be an object or null' })
-  return none
+  return noFields
 }
 
 function notText(value: unknown, path: string): Issue {
@@ -260,7 +260,7 @@ function fieldsIn(object: string): string[] {
 }
 
 /** The fields that `checkEvent` reads, and those that other parts of the product write. */
-const known: { readonly [inside: string]: readonly string[] } = {
+const knownFields: { readonly [inside: string]: readonly string[] } = {
   '': [
     'id',
     'siteId',
@@ -288,7 +288,7 @@ const known: { readonly [inside: string]: readonly string[] } = {
 }
 
 /** Other names of fields, without case, `_`, `-` and spaces; at the top level unless a path is given. */
-const aliases: { readonly [known: string]: string } = {
+const aliases: { readonly [field: string]: string } = {
   id: 'eventid uuid guid',
   siteId: 'site website sitename',
   sessionId: 'session sid sess visitid',
@@ -325,24 +325,24 @@ const foundMax = 8
 
 /** The probable misspellings. A field that the event has under its correct name is never suggested. */
 export function nearMisses(event: unknown): NearMiss[] {
-  const found: NearMiss[] = []
-  if (!isObject(event)) return found
-  checkNames(event, '', event, found)
+  const misses: NearMiss[] = []
+  if (!isObject(event)) return misses
+  checkNames(event, '', event, misses)
   for (const inside of ['agent', 'policy', 'metadata']) {
     const fields = event[inside]
-    if (isObject(fields)) checkNames(fields, inside, event, found)
+    if (isObject(fields)) checkNames(fields, inside, event, misses)
   }
-  return found
+  return misses
 }
 
-function checkNames(fields: Fields, inside: string, event: Fields, found: NearMiss[]): void {
+function checkNames(fields: Fields, inside: string, event: Fields, misses: NearMiss[]): void {
   let checked = 0
   for (const name in fields) {
-    if (++checked > namesMax || found.length >= foundMax) return
-    if (name.length > charsMax || known[inside]?.includes(name) === true) continue
+    if (++checked > namesMax || misses.length >= foundMax) return
+    if (name.length > charsMax || knownFields[inside]?.includes(name) === true) continue
     const meant = meantBy(name, inside)
     if (meant === null || hasField(event, meant)) continue
-    found.push({ path: inside === '' ? name : `${inside}.${name}`, known: meant })
+    misses.push({ path: inside === '' ? name : `${inside}.${name}`, known: meant })
   }
 }
 
@@ -363,11 +363,11 @@ function meantBy(name: string, inside: string): string | null {
 
 function findMeant(name: string, inside: string): string | null {
   const plain = name.toLowerCase().replaceAll(/[\s_.-]/g, '')
-  const names = known[inside] ?? metadataNames
-  const at = (field: string): string => (inside === '' ? field : `${inside}.${field}`)
-  const same = names.find((field) => field.toLowerCase() === plain)
+  const names = knownFields[inside] ?? metadataNames
+  const pathOf = (field: string): string => (inside === '' ? field : `${inside}.${field}`)
+  const sameField = names.find((field) => field.toLowerCase() === plain)
   // Metadata belongs to the sender: only a different spelling of a reserved name counts.
-  if (same !== undefined) return same === name ? null : at(same)
+  if (sameField !== undefined) return sameField === name ? null : pathOf(sameField)
   const alias = byAlias.get(inside === '' ? plain : `${inside}.${plain}`)
   if (alias !== undefined) return alias
   if (inside === 'metadata' || plain.length < nearLettersMin) return null
@@ -376,8 +376,10 @@ function findMeant(name: string, inside: string): string | null {
     names.map((field) => field.toLowerCase()),
   )
   const field =
-    near === null || !isOneSlip(plain, near) ? undefined : names.find((one) => one.toLowerCase() === near)
-  return field === undefined ? null : at(field)
+    near === null || !isOneSlip(plain, near)
+      ? undefined
+      : names.find((candidate) => candidate.toLowerCase() === near)
+  return field === undefined ? null : pathOf(field)
 }
 
 const metadataNames = ['page', 'protocol', 'subject']

@@ -41,7 +41,7 @@ export interface IngestCounts {
   /** Runs the handler of an authenticated request and counts the request, whether it succeeds or fails. */
   request<T>(key: Pick<ApiKey, 'id' | 'orgId'>, handle: (count: RequestCount) => Promise<T>): Promise<T>
   /** Counts the probably misspelled fields of one event. */
-  nearMisses(key: Pick<ApiKey, 'id' | 'orgId'>, found: readonly NearMiss[]): void
+  nearMisses(key: Pick<ApiKey, 'id' | 'orgId'>, misses: readonly NearMiss[]): void
   /** Counts OpenTelemetry items that were not counted with a batch. */
   scopes(orgId: string, counts: Iterable<ScopeCount>): void
   /** Writes counts that were not stored with a batch; a crash loses at most those since the last flush. */
@@ -59,11 +59,11 @@ const waitingScopesMax = 5_000
 function waitingMisses() {
   let waiting = new Map<string, NearMissCount>()
   return {
-    add(one: NearMissCount): void {
-      const name = JSON.stringify([one.orgId, one.keyId, one.hourStartMs, one.path])
-      const known = waiting.get(name)
-      if (known !== undefined) known.events += one.events
-      else if (waiting.size < nearMissesMax) waiting.set(name, one)
+    add(miss: NearMissCount): void {
+      const name = JSON.stringify([miss.orgId, miss.keyId, miss.hourStartMs, miss.path])
+      const existingMiss = waiting.get(name)
+      if (existingMiss !== undefined) existingMiss.events += miss.events
+      else if (waiting.size < nearMissesMax) waiting.set(name, miss)
     },
     drain(): NearMissCount[] {
       const drained = [...waiting.values()]
@@ -77,9 +77,9 @@ function waitingScopes() {
   let waiting = new Map<string, ScopeHour>()
   return {
     add(counts: Iterable<ScopeHour>): void {
-      for (const one of counts) {
-        const scope = waiting.size < waitingScopesMax ? one.scope : otherScopes
-        mergeScope(waiting, { ...one, scope })
+      for (const hourCount of counts) {
+        const scope = waiting.size < waitingScopesMax ? hourCount.scope : otherScopes
+        mergeScope(waiting, { ...hourCount, scope })
       }
     },
     drain(): ScopeHour[] {
@@ -118,9 +118,9 @@ export function makeIngestCounts(
     const { accepted, deduped, rejected, newestMs } = count
     if (!count.isWritten) {
       const now = clock.now()
-      const of = { orgId: key.orgId, keyId: key.id, hourStartMs: hourOf(now) }
+      const countKey = { orgId: key.orgId, keyId: key.id, hourStartMs: hourOf(now) }
       const clocks = { aheadMaxMs: aheadOf(newestMs, now), behindMinMs: behindOf(newestMs, now) }
-      mergeCount(waiting, { ...of, requests: 1, refused, accepted, deduped, rejected, ...clocks })
+      mergeCount(waiting, { ...countKey, requests: 1, refused, accepted, deduped, rejected, ...clocks })
     }
     addTo(totals, count, refused)
   }
@@ -137,8 +137,8 @@ export function makeIngestCounts(
       await store.ingestCounts.add({ counts, nearMisses, scopes, keptSinceMs })
     } catch (error) {
       // A full disk may recover; the counts wait here until then.
-      for (const one of unwritten.values()) mergeCount(waiting, one)
-      for (const one of nearMisses) misses.add(one)
+      for (const count of unwritten.values()) mergeCount(waiting, count)
+      for (const miss of nearMisses) misses.add(miss)
       ofScopes.add(scopes)
       log.warn('ingest_counts_not_written', { message: String(error) })
     }
@@ -158,13 +158,14 @@ export function makeIngestCounts(
         end(key, count, refused)
       }
     },
-    nearMisses({ id, orgId }, found) {
-      const of = { orgId, keyId: id, hourStartMs: hourOf(clock.now()), events: 1 }
-      for (const { path, known } of found) misses.add({ ...of, path, known })
+    nearMisses({ id, orgId }, fieldMisses) {
+      const countKey = { orgId, keyId: id, hourStartMs: hourOf(clock.now()), events: 1 }
+      for (const { path, known: knownField } of fieldMisses)
+        misses.add({ ...countKey, path, known: knownField })
     },
     scopes(orgId, counts) {
       const hourStartMs = hourOf(clock.now())
-      ofScopes.add([...counts].map((one) => ({ ...one, orgId, hourStartMs })))
+      ofScopes.add([...counts].map((scopeCount) => ({ ...scopeCount, orgId, hourStartMs })))
     },
     flush: () => (flushing = flushing.then(write)),
     totals: () => totals,

@@ -71,11 +71,15 @@ function ingestHealth(
     keys: keys.map((key) =>
       keyHealth(
         key,
-        counts.filter((one) => one.keyId === key.id),
+        counts.filter((count) => count.keyId === key.id),
         range.now,
       ),
     ),
-    hours: counts.map((one) => ({ hour: isoTime(one.hourStartMs), keyId: one.keyId, ...sumOf([one]) })),
+    hours: counts.map((count) => ({
+      hour: isoTime(count.hourStartMs),
+      keyId: count.keyId,
+      ...sumOf([count]),
+    })),
     rejected: samples.map(({ atMs, keyId, code, message, path, excerpt }) => ({
       at: isoTime(atMs),
       keyId,
@@ -91,7 +95,7 @@ export type IngestHealthView = ReturnType<typeof ingestHealth>
 
 function sumOf(counts: IngestCount[]) {
   const total = { requests: 0, refused: 0, accepted: 0, deduped: 0, rejected: 0 }
-  for (const one of counts) for (const name of sums) total[name] += one[name]
+  for (const count of counts) for (const name of sums) total[name] += count[name]
   return total
 }
 
@@ -115,7 +119,7 @@ function keyHealth(key: ApiKey, counts: IngestCount[], now: number) {
 
 /** Uses the newest hour with events, so that a corrected clock is soon reported as correct. */
 function clockOf(counts: IngestCount[]): { state: 'fine' | 'ahead' | 'behind'; offMs: number } | null {
-  const last = counts.findLast((one) => one.behindMinMs !== null)
+  const last = counts.findLast((count) => count.behindMinMs !== null)
   if (last === undefined || last.behindMinMs === null) return null
   if (last.aheadMaxMs > aheadMs) return { state: 'ahead', offMs: last.aheadMaxMs }
   if (last.behindMinMs > behindMs) return { state: 'behind', offMs: last.behindMinMs }

@@ -35,9 +35,9 @@ test('both reject the same mutated events', () => {
   fc.assert(
     fc.property(changedEvent, (changed) => {
       const event: unknown = JSON.parse(JSON.stringify(changed))
-      const taken = isTaken(event)
-      if (!taken) refused++
-      expect(schema.Check(event) && !failsOnlyByCalendar(event)).toBe(taken)
+      const isAccepted = isTaken(event)
+      if (!isAccepted) refused++
+      expect(schema.Check(event) && !failsOnlyByCalendar(event)).toBe(isAccepted)
     }),
     { numRuns: 2_000 },
   )

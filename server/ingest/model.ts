@@ -18,7 +18,7 @@ const fieldsIn = (object: string) =>
   Object.fromEntries(
     textFields
       .filter(({ path }) => path[0] === object)
-      .map(({ name, charsMax, about }) => [name, text(charsMax, about)]),
+      .map(({ name, charsMax, about: description }) => [name, text(charsMax, description)]),
   )
 
 const open = { additionalProperties: true }

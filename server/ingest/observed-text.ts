@@ -29,7 +29,7 @@ const observedName = new RegExp(
 
 /** The start of a request for a sample, without the values of its fields named `observed`. */
 export function withoutObserved(text: string): string {
-  let kept = ''
+  let result = ''
   let start = 0
   for (const { index, 0: name } of text.matchAll(observedName)) {
     if (index < start) continue // inside a value that was left out
@@ -38,10 +38,10 @@ export function withoutObserved(text: string): string {
     if (text[colon] !== ':' && text[colon] !== '=') continue
     const valueStart = skipSpace(text, colon + 1)
     const valueEnd = skipValue(text, valueStart, { depth: 0, isExact: true })
-    kept += `${text.slice(start, valueStart)}null`
+    result += `${text.slice(start, valueStart)}null`
     // The value does not end here: everything else may be of it.
-    if (valueEnd < 0 || !'{["'.includes(text[valueStart] ?? '')) return kept
+    if (valueEnd < 0 || !'{["'.includes(text[valueStart] ?? '')) return result
     start = valueEnd
   }
-  return kept + text.slice(start)
+  return result + text.slice(start)
 }

@@ -238,8 +238,8 @@ const detectedAgents = new Map<string, Claim | null>()
 
 /** A site sees a few thousand user agents. */
 function detectCached(userAgent: string): Claim | null {
-  const known = detectedAgents.get(userAgent)
-  if (known !== undefined) return known
+  const cachedClaim = detectedAgents.get(userAgent)
+  if (cachedClaim !== undefined) return cachedClaim
   const detected = detectAgent(userAgent)
   if (detectedAgents.size >= userAgentsMax) detectedAgents.clear()
   detectedAgents.set(userAgent, detected)

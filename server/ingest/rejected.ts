@@ -40,14 +40,14 @@ export interface Rejected {
 }
 
 /** Adds the event's index to its issues, and its id when that is a valid string. */
-export function rejected(index: number, event: unknown, issues: Issue[], sent: string): Rejected {
+export function rejected(index: number, event: unknown, issues: Issue[], sentText: string): Rejected {
   const id = usableId(event)
   return {
     index,
     issues: issues
       .slice(0, limits.issuesPerEventMax)
       .map((issue) => (id === null ? { ...issue, index } : { ...issue, index, id })),
-    excerpt: cutBytes(sent, limits.rejectedExcerptBytesMax),
+    excerpt: cutBytes(sentText, limits.rejectedExcerptBytesMax),
   }
 }
 
@@ -175,16 +175,21 @@ export async function isRestricted(
 export function rejectRestricted(sites: ReadonlySet<string>, key: ApiKey, accepted: Accepted): Accepted {
   if (key.siteIds.length > 0 || sites.size === 0) return accepted
   if (!accepted.records.some(({ siteId }) => sites.has(siteId))) return accepted
-  const left: Accepted = { ...accepted, records: [], positions: [], rejected: [...accepted.rejected] }
-  accepted.records.forEach((record, at) => {
-    const position = accepted.positions[at] ?? 0
+  const allowedEvents: Accepted = {
+    ...accepted,
+    records: [],
+    positions: [],
+    rejected: [...accepted.rejected],
+  }
+  accepted.records.forEach((record, index) => {
+    const position = accepted.positions[index] ?? 0
     if (sites.has(record.siteId)) {
-      left.rejected.push(rejected(position, record, [restrictedIssue()], record.json))
+      allowedEvents.rejected.push(rejected(position, record, [restrictedIssue()], record.json))
     } else {
-      left.records.push(record)
-      left.positions.push(position)
+      allowedEvents.records.push(record)
+      allowedEvents.positions.push(position)
     }
   })
-  left.rejected.sort((a, b) => a.index - b.index)
-  return left
+  allowedEvents.rejected.sort((a, b) => a.index - b.index)
+  return allowedEvents
 }

@@ -58,8 +58,8 @@ export function ingestRoutes(services: IngestRoutesServices, post = postEvents(s
 /** One async function from the key to the answer: three more took 1.7 of the 22 µs of a request with one event. */
 export function postEvents(services: IngestRoutesServices): (request: Request) => Promise<Response> {
   return async (request) => {
-    const found = services.guard.ingest(request)
-    const key = found instanceof Promise ? await found : found
+    const keyLookup = services.guard.ingest(request)
+    const key = keyLookup instanceof Promise ? await keyLookup : keyLookup
     const count = services.ingestCounts.begin()
     let refused: 0 | 1 = 1
     try {
@@ -82,20 +82,20 @@ export function postEvents(services: IngestRoutesServices): (request: Request) =
       const sites = services.store.sites.restricted(key.orgId)
       const restricted = sites instanceof Promise ? await sites : sites
       const accepted = rejectRestricted(restricted, key, read)
-      const { records, sent, positions, rejected } = accepted
+      const { records, sent: sentCount, positions, rejected } = accepted
       count.newestMs = newestOf(records)
       let unused: Issue[] = []
       if (accepted.observations !== undefined) unused = await judged(services, key, accepted)
       // From here on only the store holds the events, packed; the records are garbage.
       const appending = append(services, { request, key }, records, rejected.length, count)
-      let result = nothing
+      let result = emptyResult
       try {
         if (appending !== null) result = await appending
       } catch (thrown) {
         throw explained(services, thrown)
       }
       count.isWritten = appending !== null
-      const response = answer(services, key, { sent, positions, rejected }, result, count, unused)
+      const response = answer(services, key, { sent: sentCount, positions, rejected }, result, count, unused)
       refused = 0
       return response
     } finally {
@@ -129,7 +129,7 @@ export async function answerEvents(
   count.newestMs = newestOf(allowed.records)
   const unused = allowed.observations === undefined ? [] : await judged(services, key, allowed)
   const appending = append(services, { request, key }, allowed.records, allowed.rejected.length, count)
-  let result = nothing
+  let result = emptyResult
   try {
     if (appending !== null) result = await appending
   } catch (thrown) {
@@ -185,9 +185,9 @@ function startText(bytes: Uint8Array): string {
 
 function noteMisses(services: IngestRoutesServices, key: ApiKey, accepted: Accepted): Accepted {
   // One event per request, because a sender misspells a field in all events alike.
-  const found = nearMisses(accepted.sample)
+  const misses = nearMisses(accepted.sample)
   accepted.sample = undefined // garbage from here on, too
-  if (found.length > 0) services.ingestCounts.nearMisses(key, found)
+  if (misses.length > 0) services.ingestCounts.nearMisses(key, misses)
   return accepted
 }
 
@@ -209,7 +209,7 @@ async function judged(services: IngestRoutesServices, key: ApiKey, accepted: Acc
   }
 }
 
-const nothing: AppendResult = { accepted: 0, deduped: 0, rejected: [] }
+const emptyResult: AppendResult = { accepted: 0, deduped: 0, rejected: [] }
 
 /** Null when there is nothing to append. */
 function append(

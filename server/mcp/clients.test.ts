@@ -69,8 +69,8 @@ describe('merging', () => {
     const merged = mergedConfig('codex', text, remote, false)
     expect(merged).toBe(`${text}\n${configText('codex', remote)}`)
     expect(mergedConfig('codex', merged, remote, false)).toBe(merged)
-    const after = `${merged}\n[tui]\nnotifications = true\n`
-    const replaced = mergedConfig('codex', after, local, true)
+    const textAfter = `${merged}\n[tui]\nnotifications = true\n`
+    const replaced = mergedConfig('codex', textAfter, local, true)
     expect(replaced).toStartWith(text)
     expect(Bun.TOML.parse(replaced)).toEqual({
       model: 'x',

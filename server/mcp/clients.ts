@@ -95,18 +95,19 @@ function mergedToml(text: string, connection: Connection, replaces: boolean): st
   const serversOf = (toml: string) =>
     fieldsOf(parsed(() => Bun.TOML.parse(toml), 'TOML') as unknown)['mcp_servers'] as Fields | undefined
   const block = tomlBlock(connection)
-  const known = serversOf(text)?.[serverName]
-  if (known === undefined) return `${text.trimEnd()}\n\n${block}`
-  if (Bun.deepEquals(known, serversOf(block)![serverName])) return text
+  const currentServer = serversOf(text)?.[serverName]
+  if (currentServer === undefined) return `${text.trimEnd()}\n\n${block}`
+  if (Bun.deepEquals(currentServer, serversOf(block)![serverName])) return text
   requireFree(true, replaces)
   const header = `[mcp_servers.${serverName}]`
   const lines = text.split('\n')
   const start = lines.findIndex((line) => line.trim() === header)
-  const end = lines.findIndex((line, at) => at > start && /^\s*\[/.test(line))
-  const rest = [...lines.slice(0, start), ...(end === -1 ? [] : lines.slice(end))].join('\n')
+  const end = lines.findIndex((line, index) => index > start && /^\s*\[/.test(line))
+  const remainingText = [...lines.slice(0, start), ...(end === -1 ? [] : lines.slice(end))].join('\n')
   // Also written another way, such as with a table of headers below it, which only a person can move.
-  if (start === -1 || serversOf(rest)?.[serverName] !== undefined) throw notMergeable(`one table ${header}`)
-  return `${rest.trimEnd()}\n\n${block}`.trimStart()
+  if (start === -1 || serversOf(remainingText)?.[serverName] !== undefined)
+    throw notMergeable(`one table ${header}`)
+  return `${remainingText.trimEnd()}\n\n${block}`.trimStart()
 }
 
 function requireFree(isTaken: boolean, replaces: boolean): void {

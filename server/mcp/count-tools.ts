@@ -70,10 +70,10 @@ async function describeRecord(asking: Asking, args: Args) {
 }
 
 async function count(asking: Asking, args: Args) {
-  const by = textArg(args, 'by')
+  const dimension = textArg(args, 'by')
   const { by: _by, limit: _limit, ...given } = args
-  const { args: filters, unit, beside } = await readCounted(asking, given, by)
-  const question = readCounting(asking, filters, by)
+  const { args: filters, unit, beside } = await readCounted(asking, given, dimension)
+  const question = readCounting(asking, filters, dimension)
   const counts = await counted(asking, question)
   const common = {
     ...answerOf(question, {
@@ -84,16 +84,16 @@ async function count(asking: Asking, args: Args) {
     unit,
     beside,
   }
-  if (by === undefined) return common
-  const groups = await groupEvents(asking.store.events, countingOf(asking, question), by)
+  if (dimension === undefined) return common
+  const groups = await groupEvents(asking.store.events, countingOf(asking, question), dimension)
   if (groups === null) throw tooMany()
   const max = numberArg(args, 'limit', 10)
   const rows = rowsOf(groups.rows, max)
-  const listed = groups.rows.reduce((sum, [, each]) => sum + each, groups.beyond)
-  const shown = rows.reduce((sum, each) => sum + each.count, 0)
+  const listed = groups.rows.reduce((sum, [, rowCount]) => sum + rowCount, groups.beyond)
+  const shown = rows.reduce((sum, row) => sum + row.count, 0)
   return {
     ...common,
-    by,
+    by: dimension,
     rows,
     values: groups.rows.length,
     others: listed - shown,
@@ -102,11 +102,11 @@ async function count(asking: Asking, args: Args) {
 }
 
 /** Hours like GET /v1/metrics when only its fields are filtered, so that both show the same number. */
-function readCounting(asking: Asking, filters: Args, by?: string): Question {
+function readCounting(asking: Asking, filters: Args, dimension?: string): Question {
   const { last: _last, since: _since, until: _until, ...fields } = filters
   const isOpen = Object.keys(fields).every((name) => ['type', 'outcome', 'siteId'].includes(name))
   const question = readQuestion(asking, filters, isOpen)
-  requireForMetrics(asking, question, by)
+  requireForMetrics(asking, question, dimension)
   return question
 }
 
@@ -142,18 +142,18 @@ async function toolHealth(asking: Asking, args: Args) {
   const question = readQuestion(asking, filters, true)
   const { sinceMs, untilMs, siteIds } = question.filter
   const endMs = untilMs ?? clock.now()
-  const of = { orgId, types: executed, ...(siteIds && { siteIds }) }
-  const by = { ...of, by: 'tool' as const, stepMs: null }
+  const query = { orgId, types: executed, ...(siteIds && { siteIds }) }
+  const toolQuery = { ...query, by: 'tool' as const, stepMs: null }
   const [now, earlier, durations] = await Promise.all([
-    store.events.breakdown({ ...by, sinceMs, untilMs: untilMs ?? null }),
-    store.events.breakdown({ ...by, sinceMs: 2 * sinceMs - endMs, untilMs: sinceMs }),
-    store.events.durations({ ...of, sinceMs, untilMs: untilMs ?? null, stepMs: null }),
+    store.events.breakdown({ ...toolQuery, sinceMs, untilMs: untilMs ?? null }),
+    store.events.breakdown({ ...toolQuery, sinceMs: 2 * sinceMs - endMs, untilMs: sinceMs }),
+    store.events.durations({ ...query, sinceMs, untilMs: untilMs ?? null, stepMs: null }),
   ])
   const tools = new Map<string | null, Health>()
   const healthOf = (name: string | null): Health => {
-    const known = tools.get(name) ?? { calls: 0, outcomes: new Map<string, number>(), before: 0, took: null }
-    tools.set(name, known)
-    return known
+    const health = tools.get(name) ?? { calls: 0, outcomes: new Map<string, number>(), before: 0, took: null }
+    tools.set(name, health)
+    return health
   }
   for (const { value, outcome, count: calls } of now.rows) {
     const health = healthOf(value)
@@ -164,8 +164,10 @@ async function toolHealth(asking: Asking, args: Args) {
   for (const { tool: name, p50Ms, p95Ms, p99Ms } of durations.rows)
     healthOf(name).took = { p50Ms, p95Ms, p99Ms }
   const only = Array.isArray(tool) ? (tool as string[]) : null
-  const wanted = [...tools].filter(([name, { calls }]) => calls > 0 && (only?.includes(name ?? '') ?? true))
-  const rows = wanted.sort(([a, x], [b, y]) => y.calls - x.calls || ((a ?? '') < (b ?? '') ? -1 : 1))
+  const matchingTools = [...tools].filter(
+    ([name, { calls }]) => calls > 0 && (only?.includes(name ?? '') ?? true),
+  )
+  const rows = matchingTools.sort(([a, x], [b, y]) => y.calls - x.calls || ((a ?? '') < (b ?? '') ? -1 : 1))
   const shown = rows.slice(0, numberArg(args, 'limit', 8))
   const filter = only === null ? question.shown : { ...question.shown, tool: only.map((name) => clean(name)) }
   return {
@@ -176,10 +178,10 @@ async function toolHealth(asking: Asking, args: Args) {
     }),
     filter,
     tools: rows.length,
-    rows: shown.map(([name, { calls, outcomes, before, took }]) => ({
+    rows: shown.map(([name, { calls, outcomes, before: callsBefore, took }]) => ({
       untrusted: name === null ? '(further tools)' : clean(name, 200),
       calls,
-      callsBefore: before,
+      callsBefore: callsBefore,
       outcomes: rowsOf(outcomes, 5),
       durationMs: took && { p50: rounded(took.p50Ms), p95: rounded(took.p95Ms), p99: rounded(took.p99Ms) },
     })),

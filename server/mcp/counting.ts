@@ -40,9 +40,9 @@ const endOf = ({ filter, nowMs }: Counting): number =>
 
 /** Whether the hourly counts have the filter's fields: type, outcome and site. */
 function isHourly(filter: EventFilter): boolean {
-  const { types: _types, outcomes: _outcomes, siteIds: _siteIds, sinceMs, untilMs, ...others } = filter
+  const { types: _types, outcomes: _outcomes, siteIds: _siteIds, sinceMs, untilMs, ...otherFilters } = filter
   const onTheHour = [sinceMs, untilMs].every((ms) => ms === undefined || ms % hourMs === 0)
-  return onTheHour && Object.values(others).every((value) => value === undefined)
+  return onTheHour && Object.values(otherFilters).every((value) => value === undefined)
 }
 
 /** In steps from each of `edges` on. Null: more than one question may read. */
@@ -54,9 +54,9 @@ export async function countEvents(
   const { filter } = counting
   if (filter.text !== undefined) return searchCounts(events, counting, edges)
   const { storedSinceMs = -Infinity } = counting
-  const by = filter.sinceMs < storedSinceMs ? null : (hourlyVouched(filter) ?? hourlyMember(filter))
-  if (by !== null) {
-    const counts = await memberCounts(events, counting, edges, by)
+  const hourlyFilter = filter.sinceMs < storedSinceMs ? null : (hourlyVouched(filter) ?? hourlyMember(filter))
+  if (hourlyFilter !== null) {
+    const counts = await memberCounts(events, counting, edges, hourlyFilter)
     if (counts !== null) return counts
   }
   if (!isHourly(filter) || filter.sinceMs < storedSinceMs) return eventCounts(events, counting, edges)
@@ -108,7 +108,7 @@ async function hourSums(events: CountedEvents, counting: Counting, edges: number
   const step = stepper(edges)
   const steps = new Map<number, number>()
   for (const { hourStartMs, count } of sums.byHour) add(steps, step(hourStartMs), count)
-  const [types, outcomes] = [sums.byType, sums.byOutcome].map((by) => new Map(Object.entries(by)))
+  const [types, outcomes] = [sums.byType, sums.byOutcome].map((counts) => new Map(Object.entries(counts)))
   return { total: sums.total, steps, types: types!, outcomes: outcomes!, complete: true }
 }
 
@@ -124,20 +124,20 @@ const countedLists = filterableFields.flatMap(({ name, filter, counted }) =>
 
 /** The one field beside type, outcome and site that is filtered by its values; null: none, or more than one. */
 function hourlyMember(filter: EventFilter): { by: CountedMember; values: string[] } | null {
-  const found = countedLists.filter(({ list }) => filter[list] !== undefined)
-  const [only] = found
+  const filteredLists = countedLists.filter(({ list }) => filter[list] !== undefined)
+  const [only] = filteredLists
   const values = only && filter[only.list]
-  if (only === undefined || values === undefined || found.length > 1) return null
-  const rest = { ...filter, [only.list]: undefined }
-  return isHourly(rest) && !values.includes('') ? { by: only.by, values } : null
+  if (only === undefined || values === undefined || filteredLists.length > 1) return null
+  const otherFilters = { ...filter, [only.list]: undefined }
+  return isHourly(otherFilters) && !values.includes('') ? { by: only.by, values } : null
 }
 
 /** Verdicts that the appliance vouches for, which hourly counts have too. */
 function hourlyVouched(filter: EventFilter): { by: CountedBy; values: string[] } | null {
-  const { verdicts, judges, ...others } = filter
+  const { verdicts, judges, ...otherFilters } = filter
   const isVouched =
-    judges?.length === vouchedJudges.length && judges.every((one) => vouchedJudges.includes(one))
-  if (verdicts === undefined || !isVouched || !isHourly(others) || verdicts.includes('')) return null
+    judges?.length === vouchedJudges.length && judges.every((judge) => vouchedJudges.includes(judge))
+  if (verdicts === undefined || !isVouched || !isHourly(otherFilters) || verdicts.includes('')) return null
   return { by: 'vouched', values: verdicts }
 }
 
@@ -146,14 +146,14 @@ async function memberCounts(
   events: CountedEvents,
   counting: Counting,
   edges: number[],
-  { by, values }: { by: CountedBy; values: string[] },
+  { by: dimension, values }: { by: CountedBy; values: string[] },
 ): Promise<Counts | null> {
   const { types, outcomes } = counting.filter
-  const of = { ...timeOf(counting), ...(types && { types }) }
+  const range = { ...timeOf(counting), ...(types && { types }) }
   const { rows } = await events.breakdown({
     orgId: counting.orgId,
-    ...of,
-    by,
+    ...range,
+    by: dimension,
     stepMs: null,
     ...(edges.length > 1 && { edges }),
   })
@@ -172,17 +172,17 @@ async function eventCounts(
   counting: Counting,
   edges: number[],
 ): Promise<Counts | null> {
-  const found = await events.filteredCounts({
+  const result = await events.filteredCounts({
     orgId: counting.orgId,
     filter: fieldsOf(counting.filter),
     edges: [...edges, endOf(counting)],
     breakdowns: [],
     budgetMs: limits.filteredCountMsMax,
   })
-  if (!found.complete) return null
+  if (!result.complete) return null
   const counts = noCounts()
-  for (const row of found.rows) addTo(counts, row)
-  return { ...counts, complete: found.expired === 0 || counting.storedSinceMs !== undefined }
+  for (const row of result.rows) addTo(counts, row)
+  return { ...counts, complete: result.expired === 0 || counting.storedSinceMs !== undefined }
 }
 
 async function searchCounts(events: CountedEvents, counting: Counting, edges: number[]): Promise<Counts> {
@@ -198,10 +198,10 @@ async function searchCounts(events: CountedEvents, counting: Counting, edges: nu
 export async function groupEvents(
   events: CountedEvents,
   counting: Counting,
-  by: string,
+  dimension: string,
 ): Promise<Groups | null> {
   const { filter } = counting
-  if (by === 'siteId') {
+  if (dimension === 'siteId') {
     if (!isHourly(filter))
       throw invalidQuery('by', 'by siteId allows only the filters type, outcome and siteId, over whole hours')
     const sites = new Map<string, number>()
@@ -209,22 +209,24 @@ export async function groupEvents(
       add(sites, siteId, count)
     return { rows: sorted(sites), beyond: 0 }
   }
-  if (by === 'type' || by === 'outcome') {
-    if (by === 'type' && filter.text !== undefined)
+  if (dimension === 'type' || dimension === 'outcome') {
+    if (dimension === 'type' && filter.text !== undefined)
       throw invalidQuery('by', 'q cannot be combined with this value of by')
     const counts = await countEvents(events, counting)
     // The hourly counts of another field have no types.
     const whole =
-      by === 'type' && counts?.types === null ? await eventCounts(events, counting, [filter.sinceMs]) : counts
-    const groups = by === 'type' ? whole?.types : whole?.outcomes
+      dimension === 'type' && counts?.types === null
+        ? await eventCounts(events, counting, [filter.sinceMs])
+        : counts
+    const groups = dimension === 'type' ? whole?.types : whole?.outcomes
     return groups == null ? null : { rows: sorted(groups), beyond: 0 }
   }
   if (filter.text !== undefined) throw invalidQuery('by', 'q cannot be combined with this value of by')
-  const found = await memberGroups(events, counting, by as CountedMember)
-  if (found === null) return null
+  const fieldGroups = await memberGroups(events, counting, dimension as CountedMember)
+  if (fieldGroups === null) return null
   const values = new Map<string, number>()
   let beyond = 0
-  for (const { value, outcome, count } of found) {
+  for (const { value, outcome, count } of fieldGroups) {
     if (filter.outcomes !== undefined && !filter.outcomes.includes(outcome)) continue
     if (value === null) beyond += count
     else add(values, value, count)
@@ -241,27 +243,28 @@ interface Group {
 async function memberGroups(
   events: CountedEvents,
   counting: Counting,
-  by: CountedMember,
+  dimension: CountedMember,
 ): Promise<Group[] | null> {
   const { orgId, filter } = counting
   if (isHourly(filter)) {
     const types = filter.types && { types: filter.types }
-    return (await events.breakdown({ orgId, ...timeOf(counting), ...types, by: vouchedOf(by), stepMs: null }))
-      .rows
+    return (
+      await events.breakdown({ orgId, ...timeOf(counting), ...types, by: vouchedOf(dimension), stepMs: null })
+    ).rows
   }
-  const found = await events.filteredCounts({
+  const result = await events.filteredCounts({
     orgId,
     filter: fieldsOf(filter),
     edges: [filter.sinceMs, endOf(counting)],
-    breakdowns: [{ by: filter.judges === undefined ? vouchedOf(by) : by }],
+    breakdowns: [{ by: filter.judges === undefined ? vouchedOf(dimension) : dimension }],
     budgetMs: limits.filteredCountMsMax,
   })
-  return found.complete ? found.breakdowns[0]! : null
+  return result.complete ? result.breakdowns[0]! : null
 }
 
 /** Verdicts that senders gave themselves are not among the verdicts, unless judges are asked for. */
-function vouchedOf(by: CountedMember): CountedBy {
-  return by === 'verdict' ? 'vouched' : by
+function vouchedOf(dimension: CountedMember): CountedBy {
+  return dimension === 'verdict' ? 'vouched' : dimension
 }
 
 function add<K>(counts: Map<K, number>, key: K, count: number): void {
@@ -278,9 +281,11 @@ export function stepsOf(counting: Counting, max: number): { edges: number[]; ste
   const endMs = endOf(counting)
   const hours = (endMs - sinceMs) / hourMs
   const stepHours =
-    [1, 2, 3, 6, 12, 24, 48, 168, 336].find((each) => hours / each <= max - 1) ?? Math.ceil(hours / (max - 1))
+    [1, 2, 3, 6, 12, 24, 48, 168, 336].find((candidate) => hours / candidate <= max - 1) ??
+    Math.ceil(hours / (max - 1))
   const stepMs = stepHours * hourMs
   const edges = [sinceMs]
-  for (let at = (Math.floor(sinceMs / stepMs) + 1) * stepMs; at < endMs; at += stepMs) edges.push(at)
+  for (let edgeMs = (Math.floor(sinceMs / stepMs) + 1) * stepMs; edgeMs < endMs; edgeMs += stepMs)
+    edges.push(edgeMs)
   return { edges, stepHours }
 }

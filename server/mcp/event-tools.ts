@@ -1,5 +1,5 @@
 /** The tools that read single events: find_events, get_event and explain_refusal. */
-import { why } from '../counts/details.ts'
+import { explainDecision } from '../counts/details.ts'
 import { encodeCursor, readCursor } from '../http/request.ts'
 import { AppError } from '../errors.ts'
 import { isoTime } from '../clock.ts'
@@ -134,25 +134,25 @@ export function fixedTimes({ last: _last, ...args }: Args, { filter }: Question)
 
 /** As sent, or with the escapes that an answer has shown. */
 async function eventWithId({ store, orgId }: Asking, id: string) {
-  const found = await store.events.byId({ orgId, id })
+  const storedEvent = await store.events.byId({ orgId, id })
   const plain = uncleaned(id)
-  return found ?? (plain === id ? null : store.events.byId({ orgId, id: plain }))
+  return storedEvent ?? (plain === id ? null : store.events.byId({ orgId, id: plain }))
 }
 
 async function getEvent(asking: Asking, args: Args) {
   const id = textArg(args, 'id') ?? ''
-  const found = await eventWithId(asking, id)
-  if (found === null) throw new AppError('not_found', 'No event has this id.')
-  const event = JSON.parse(found.json) as Fields
+  const storedEvent = await eventWithId(asking, id)
+  if (storedEvent === null) throw new AppError('not_found', 'No event has this id.')
+  const event = JSON.parse(storedEvent.json) as Fields
   const { value, isCut } = cleanJson(event, limits.mcpEventCharsMax)
-  const own = String(event['id'])
+  const eventId = String(event['id'])
   return {
     filter: { id: clean(id) },
-    range: { since: isoTime(found.occurredAtMs), until: isoTime(found.occurredAtMs + 1) },
+    range: { since: isoTime(storedEvent.occurredAtMs), until: isoTime(storedEvent.occurredAtMs + 1) },
     count: 1,
     complete: !isCut,
-    link: eventLink(asking, own),
-    receivedAt: isoTime(found.receivedAtMs),
+    link: eventLink(asking, eventId),
+    receivedAt: isoTime(storedEvent.receivedAtMs),
     untrusted: value,
   }
 }
@@ -168,23 +168,31 @@ const earlierMax = 4
 /** A refusal by its id, or the newest one that matches. */
 async function explainRefusal(asking: Asking, args: Args) {
   const { store, orgId } = asking
-  const { id: given, ...filters } = args
+  const { id: givenId, ...filters } = args
   const question = readQuestion(asking, { type: ['authz.*'], ...filters, decision: ['deny'] })
   const counts = await countStored(asking, question)
   const page = { orgId, filter: question.filter, limit: 1, before: null, ceilingSeq: null }
   const stored =
-    typeof given === 'string' ? await eventWithId(asking, given) : (await store.events.page(page)).events[0]
+    typeof givenId === 'string'
+      ? await eventWithId(asking, givenId)
+      : (await store.events.page(page)).events[0]
   if (stored == null) throw new AppError('not_found', 'No refusal matches.')
   const event = JSON.parse(stored.json) as Fields
   const id = String(event['id'])
-  const { event: _event, receivedAt: _at, earlier, earlierComplete, tool } = await why(store, orgId, id)
+  const {
+    event: _event,
+    receivedAt: _at,
+    earlier,
+    earlierComplete,
+    tool,
+  } = await explainDecision(store, orgId, id)
   const rule = fieldsIn(event['policy'])['ruleId']
   return {
     ...answerOf(question, {
       count: counts?.total ?? null,
       complete: counts?.complete === true,
       // Without an id the link has no text of the event.
-      link: given === undefined ? question.link('/logs') : whyLink(asking, id),
+      link: givenId === undefined ? question.link('/logs') : whyLink(asking, id),
     }),
     refusal: briefEvent(event, stored.occurredAtMs),
     sameRule: typeof rule === 'string' ? await refusalsBy(asking, question, rule, stored.occurredAtMs) : null,
@@ -192,8 +200,8 @@ async function explainRefusal(asking: Asking, args: Args) {
       tool === null
         ? null
         : { version: tool.version, since: tool.since, untrusted: clean(tool.description ?? '') },
-    earlier: earlier.slice(0, earlierMax).map((one) => {
-      const fields = one.event as Fields
+    earlier: earlier.slice(0, earlierMax).map((earlierEvent) => {
+      const fields = earlierEvent.event as Fields
       return briefEvent(fields, Date.parse(String(fields['occurredAt'])))
     }),
     earlierEvents: earlier.length,

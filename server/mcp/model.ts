@@ -69,9 +69,9 @@ const pages: Arguments = {
     t.String({ maxLength: limits.cursorCharsMax, description: 'nextCursor of the last answer' }),
   ),
 }
-const id = (of: string) => t.String({ minLength: 1, description: `Id of the ${of}` })
+const id = (noun: string) => t.String({ minLength: 1, description: `Id of the ${noun}` })
 
-const input = (of: Arguments) => t.Object(of, { additionalProperties: false })
+const input = (properties: Arguments) => t.Object(properties, { additionalProperties: false })
 
 const tally = integer({ minimum: 0 })
 const counted = (description: string) => integer({ minimum: 0, description })
@@ -80,14 +80,14 @@ const texts = (description?: string) =>
   t.Record(t.String(), t.String(), description === undefined ? {} : { description })
 
 /** Text of events is only in fields named `untrusted`. */
-const output = (of: Arguments) =>
+const output = (properties: Arguments) =>
   t.Object({
     filter: t.Record(t.String(), t.Unknown(), { description: 'The filter that was applied.' }),
     range: t.Object({ since: nullable(t.String()), until: nullable(t.String()) }),
     count: nullable(counted('Exact number of matches; null: too many to count.')),
     complete: t.Boolean({ description: 'Whether count and rows cover everything that matches.' }),
     link: t.String({ description: 'A link to the same view in the dashboard.' }),
-    ...of,
+    ...properties,
   })
 
 const event = t.Object({
@@ -132,7 +132,7 @@ const reading: { readonly [name: string]: ToolModel } = {
     description:
       'Sessions of agents with a matching event, newest first. count is the exact number of matching events, not of sessions.',
     scope: 'traces:read',
-    input: input({ ...without(filters, ['q', 'sessionId']), ...rows(6, 50), ...pages }),
+    input: input({ ...omitArguments(filters, ['q', 'sessionId']), ...rows(6, 50), ...pages }),
     output: output({ sessions: t.Array(session), ...next }),
   },
   session_story: {
@@ -147,7 +147,7 @@ const reading: { readonly [name: string]: ToolModel } = {
     description:
       'Why an agent was refused: the decision by its id, or the newest one that matches, with its rule, the tool at that time and what the agent did before. count is the exact number of matching refusals.',
     scope: 'traces:read',
-    input: input({ id: t.Optional(id('event')), ...without(filters, ['type', 'q', 'decision']) }),
+    input: input({ id: t.Optional(id('event')), ...omitArguments(filters, ['type', 'q', 'decision']) }),
     output: output({
       refusal: event,
       sameRule: nullable(counted('Refusals by the same rule in the 24 hours up to it.')),
@@ -178,8 +178,8 @@ const unitArgument = {
   ),
 }
 
-function without(all: Arguments, names: string[]): Arguments {
-  return Object.fromEntries(Object.entries(all).filter(([name]) => !names.includes(name)))
+function omitArguments(allArguments: Arguments, names: string[]): Arguments {
+  return Object.fromEntries(Object.entries(allArguments).filter(([name]) => !names.includes(name)))
 }
 
 export const toolModels: { readonly [name: string]: ToolModel } = {

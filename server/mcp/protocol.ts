@@ -108,8 +108,8 @@ export async function answerMessage(
     return errorReply(new RpcError(rpcCodes.invalidRequest, text, { status: 400 }), null)
   }
   const answers: Fields[] = []
-  for (const each of message) {
-    const { body } = await answerOne(server, each, headers)
+  for (const item of message) {
+    const { body } = await answerOne(server, item, headers)
     if (body !== null) answers.push(body)
   }
   return answers.length === 0 ? { status: 202, body: null } : { status: 200, body: answers }
@@ -182,7 +182,7 @@ function readEra(request: Request, headers: Headers | null): boolean {
   const inMeta = meta[metaName('protocolVersion')] ?? undefined
   const inHeader = headers?.get('mcp-protocol-version') ?? null
   if (inMeta === undefined && inHeader !== modernVersion) {
-    if (inHeader === null || legacyVersions.some((known) => known === inHeader)) return false
+    if (inHeader === null || legacyVersions.some((version) => version === inHeader)) return false
     throw unsupported(inHeader)
   }
   if (typeof inMeta !== 'string') throw missingMeta('protocolVersion')
@@ -214,8 +214,9 @@ function requireNames({ method, params }: Request, headers: Headers): void {
 
 function requireHeader(name: string, value: string | null, expected: string): void {
   if (value === expected) return
-  const what = value === null ? `The header ${name} is missing` : `The header ${name} differs from the body`
-  throw new RpcError(rpcCodes.headerMismatch, `Header mismatch: ${what}.`, { status: 400 })
+  const problem =
+    value === null ? `The header ${name} is missing` : `The header ${name} differs from the body`
+  throw new RpcError(rpcCodes.headerMismatch, `Header mismatch: ${problem}.`, { status: 400 })
 }
 
 /** Values that a header cannot hold are sent as base64. */
@@ -248,7 +249,7 @@ async function modernResult(server: McpServer, request: Request): Promise<Fields
     case 'tools/call':
       return {
         ...common,
-        ...(await called(server, request, clientName(request.meta[metaName('clientInfo')]))),
+        ...(await callTool(server, request, clientName(request.meta[metaName('clientInfo')]))),
       }
     default:
       throw unknownMethod(404)
@@ -258,10 +259,10 @@ async function modernResult(server: McpServer, request: Request): Promise<Fields
 async function legacyResult(server: McpServer, request: Request): Promise<Fields> {
   switch (request.method) {
     case 'initialize': {
-      const asked = request.params['protocolVersion']
-      if (typeof asked !== 'string')
+      const requestedVersion = request.params['protocolVersion']
+      if (typeof requestedVersion !== 'string')
         throw new RpcError(rpcCodes.invalidParams, 'params.protocolVersion must be a string.')
-      const protocolVersion = agreedVersion(asked)
+      const protocolVersion = agreedVersion(requestedVersion)
       return { protocolVersion, capabilities, serverInfo: server.info, instructions: server.instructions }
     }
     case 'ping':
@@ -269,15 +270,15 @@ async function legacyResult(server: McpServer, request: Request): Promise<Fields
     case 'tools/list':
       return { tools: listed(server, request) }
     case 'tools/call':
-      return { ...(await called(server, request, null)) }
+      return { ...(await callTool(server, request, null)) }
     default:
       throw unknownMethod(200)
   }
 }
 
 /** The version asked for, else the newest before it: a client knows those before its own. */
-function agreedVersion(asked: string): string {
-  return legacyVersions.find((version) => version <= asked) ?? legacyVersions.at(-1)!
+function agreedVersion(requestedVersion: string): string {
+  return legacyVersions.find((version) => version <= requestedVersion) ?? legacyVersions.at(-1)!
 }
 
 function unknownMethod(status: number): RpcError {
@@ -290,7 +291,7 @@ function listed({ tools }: McpServer, { params }: Request): readonly ToolListing
   return tools
 }
 
-async function called(server: McpServer, { params }: Request, client: string | null): Promise<ToolResult> {
+async function callTool(server: McpServer, { params }: Request, client: string | null): Promise<ToolResult> {
   const { name } = params
   const args = params['arguments'] ?? {}
   if (typeof name !== 'string') throw new RpcError(rpcCodes.invalidParams, 'params.name must be a string.')

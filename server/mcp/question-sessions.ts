@@ -39,14 +39,19 @@ export function makeQuestionSessions({
     async asked(caller, tool, client) {
       const name = `${caller.orgId} ${caller.actor}`
       const nowMs = elapsedMs(clock)
-      const known = sessions.get(name)
-      if (known !== undefined && nowMs - known.lastMs < pauseMs && nowMs - known.startedMs < lengthMs) {
-        known.lastMs = nowMs
-        return known.written
+      const currentSession = sessions.get(name)
+      if (
+        currentSession !== undefined &&
+        nowMs - currentSession.lastMs < pauseMs &&
+        nowMs - currentSession.startedMs < lengthMs
+      ) {
+        currentSession.lastMs = nowMs
+        return currentSession.written
       }
       const session: Session = { startedMs: nowMs, lastMs: nowMs, written: write(caller, tool, client) }
       sessions.set(name, session)
-      for (const [each, { lastMs }] of sessions) if (nowMs - lastMs >= pauseMs) sessions.delete(each)
+      for (const [sessionName, { lastMs }] of sessions)
+        if (nowMs - lastMs >= pauseMs) sessions.delete(sessionName)
       try {
         await session.written
       } catch (error) {

@@ -34,9 +34,9 @@ export type Run = (asking: Asking, args: Args) => Promise<{ [field: string]: unk
 const spanMs = { h: hourMs, d: 24 * hourMs }
 
 /** Throws 400 that names the wrong argument. Models fill arguments that they do not need with null, '' or []. */
-export function checkArguments(schema: Schema, given: Args): Args {
+export function checkArguments(schema: Schema, rawArguments: Args): Args {
   const args = Object.fromEntries(
-    Object.entries(given).flatMap(([name, value]) => {
+    Object.entries(rawArguments).flatMap(([name, value]) => {
       const isList = schema.properties?.[name]?.type === 'array'
       const isRequired = schema.required?.includes(name) === true
       // In a list '' means events without the field.
@@ -49,25 +49,25 @@ export function checkArguments(schema: Schema, given: Args): Args {
   checkSchema(schema, args, issues)
   const [first] = issues
   if (first === undefined) return args
-  const known = Object.keys(schema.properties ?? {}).join(', ')
-  const hint = first.code === 'unknown' ? ` Known: ${known}.` : ''
+  const knownNames = Object.keys(schema.properties ?? {}).join(', ')
+  const hint = first.code === 'unknown' ? ` Known: ${knownNames}.` : ''
   throw new AppError('invalid_query', `${clean(first.path, 60)} ${first.message}.${hint}`, { issues })
 }
 
 function queryOf(args: Args): Query {
-  const many = (name: string): string[] | undefined => {
+  const readMany = (name: string): string[] | undefined => {
     const value = args[name]
     if (Array.isArray(value)) return value as string[]
     return typeof value === 'string' ? [value] : undefined
   }
-  return { one: (name) => many(name)?.[0], many }
+  return { one: (name) => readMany(name)?.[0], many: readMany }
 }
 
 export interface Question {
   filter: EventFilter & { sinceMs: number }
   /** The filter as the answer shows it. */
   shown: { [name: string]: unknown }
-  link(path: string, more?: { [name: string]: string }): string
+  link(path: string, extraParams?: { [name: string]: string }): string
 }
 
 const listsMax = 100
@@ -77,16 +77,16 @@ const parameters = new Map<string, string>(filterableFields.map(({ name }) => [n
 
 /** `toHour` rounds the range down to hours, as GET /v1/metrics does. */
 export function readQuestion({ clock, baseUrl }: Asking, args: Args, toHour = false): Question {
-  const { last, ...rest } = args
+  const { last, ...otherArgs } = args
   const down = (ms: number): number => Math.floor(ms / hourMs) * hourMs
-  if (last !== undefined && (rest['since'] !== undefined || rest['until'] !== undefined))
+  if (last !== undefined && (otherArgs['since'] !== undefined || otherArgs['until'] !== undefined))
     throw invalidQuery('last', 'last cannot be combined with since and until')
-  for (const [name, value] of Object.entries(rest)) {
+  for (const [name, value] of Object.entries(otherArgs)) {
     if (Array.isArray(value) && value.length > listsMax)
       throw invalidQuery(name, `${name} must have at most ${listsMax} values`, 'too_many')
   }
   const sinceMs = down(clock.now() - spanOf(typeof last === 'string' ? last : '30d'))
-  const query = queryOf({ since: isoTime(sinceMs), ...rest })
+  const query = queryOf({ since: isoTime(sinceMs), ...otherArgs })
   const { sinceMs: since = sinceMs, untilMs, ...lists } = onlyVouched(readFilter(query))
   const until = untilMs === undefined ? {} : { untilMs: toHour ? down(untilMs) : untilMs }
   const filter = { ...lists, sinceMs: toHour ? down(since) : since, ...until }
@@ -102,14 +102,14 @@ export function readQuestion({ clock, baseUrl }: Asking, args: Args, toHour = fa
   return {
     filter,
     shown: { ...shown, ...judged },
-    link(path, more = {}) {
+    link(path, extraParams = {}) {
       const params = new URLSearchParams()
       for (const name of names)
         for (const value of query.many(name) ?? []) params.append(parameters.get(name) ?? name, value)
       for (const judge of judged.judgedBy ?? []) params.append('judgedBy', judge)
       params.set('since', isoTime(filter.sinceMs))
       if (filter.untilMs !== undefined) params.set('until', isoTime(filter.untilMs))
-      for (const [name, value] of Object.entries(more)) params.set(name, value)
+      for (const [name, value] of Object.entries(extraParams)) params.set(name, value)
       return `${baseUrl}${path}?${params}`
     },
   }
@@ -130,10 +130,10 @@ export function answerOf(
 }
 
 /** A key for the metrics alone sees no more than GET /v1/metrics: counts by type, outcome, site and hour. */
-export function requireForMetrics(asking: Asking, question: Question, by: string | undefined): void {
+export function requireForMetrics(asking: Asking, question: Question, dimension: string | undefined): void {
   if (asking.may('traces:read')) return
   const open = ['type', 'outcome', 'siteId']
-  const wrong = [...Object.keys(question.shown), ...(by === undefined ? [] : [by])].find(
+  const wrong = [...Object.keys(question.shown), ...(dimension === undefined ? [] : [dimension])].find(
     (name) => !open.includes(name),
   )
   if (wrong === undefined) return

@@ -68,7 +68,7 @@ export function mcpServer(services: McpServices, caller: Caller, baseUrl: string
     instructions,
     tools: tools.filter(({ scope }) => may(scope)).map(({ listing }) => listing),
     async call(name, args, client) {
-      const tool = tools.find((each) => each.name === name)
+      const tool = tools.find((candidate) => candidate.name === name)
       if (tool === undefined) throw new RpcError(rpcCodes.invalidParams, `Unknown tool: ${clean(name, 60)}`)
       if (!may(tool.scope)) {
         const message = `This key lacks the scope ${tool.scope}, which the tool ${tool.name} requires.`
@@ -92,8 +92,8 @@ export async function answerOverStdio(
   return (await answerMessage(server, message, null)).body as Json
 }
 
-async function answer(tool: Tool, asking: Asking, given: Args): Promise<ToolResult> {
-  const structuredContent = await tool.run(asking, checkArguments(tool.input, given))
+async function answer(tool: Tool, asking: Asking, rawArguments: Args): Promise<ToolResult> {
+  const structuredContent = await tool.run(asking, checkArguments(tool.input, rawArguments))
   // As text too, for clients that read only text.
   return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent }
 }

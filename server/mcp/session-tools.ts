@@ -21,7 +21,7 @@ import {
 import { clean, uncleaned } from './untrusted.ts'
 
 function sessionView(session: Session) {
-  const named = (counts: { [name: string]: number }) =>
+  const listCounts = (counts: { [name: string]: number }) =>
     Object.entries(counts).map(([name, count]) => ({ untrusted: clean(name, 80), count }))
   const { id, siteIds, vendor, trust } = session
   const texts = { vendor, class: session.class, trust }
@@ -30,13 +30,13 @@ function sessionView(session: Session) {
     lastSeenAt: isoTime(session.lastSeenAtMs),
     events: session.events,
     eventsComplete: !session.isCut,
-    outcomes: named(session.byOutcome),
-    kinds: named(session.byPillar),
+    outcomes: listCounts(session.byOutcome),
+    kinds: listCounts(session.byPillar),
     untrusted: {
       id: clean(id),
       siteIds: siteIds
         .slice(0, 5)
-        .map((each) => clean(each, 200))
+        .map((siteId) => clean(siteId, 200))
         .join(', '),
       ...Object.fromEntries(
         Object.entries(texts).flatMap(([name, value]) => (value === null ? [] : [[name, clean(value, 120)]])),
@@ -78,7 +78,7 @@ async function findSessions(asking: Asking, args: Args) {
 
 async function sessionStory(asking: Asking, args: Args) {
   const { store, cursorCipher, orgId, baseUrl } = asking
-  const given = textArg(args, 'id') ?? ''
+  const givenId = textArg(args, 'id') ?? ''
   const cursor = walkOf(asking, 'mcp-story', args)
   const read = (sessionId: string) =>
     store.sessions.story({
@@ -90,11 +90,11 @@ async function sessionStory(asking: Asking, args: Args) {
       ceilingSeq: cursor?.position.ceilingSeq ?? null,
       eventsMax: limits.sessionEventsMax,
     })
-  const id = typeof cursor?.filters.asked['id'] === 'string' ? cursor.filters.asked['id'] : given
+  const id = typeof cursor?.filters.asked['id'] === 'string' ? cursor.filters.asked['id'] : givenId
   const plain = uncleaned(id)
-  const found = (await read(id)) ?? (plain === id ? null : await read(plain))
-  if (found === null) throw new AppError('not_found', 'No session has this id.')
-  const { session, events, next, ceilingSeq } = found
+  const story = (await read(id)) ?? (plain === id ? null : await read(plain))
+  if (story === null) throw new AppError('not_found', 'No session has this id.')
+  const { session, events, next, ceilingSeq } = story
   const walked = { asked: { id: session.id }, total: session.events, complete: !session.isCut }
   return {
     filter: { sessionId: clean(session.id) },
@@ -152,48 +152,48 @@ const unsetLast = ({ since, until }: Args): Args =>
 
 interface Found {
   atMs: number
-  read(at: string): Promise<Change>
+  read(changedAt: string): Promise<Change>
 }
 
 const isWithin = ({ filter: { sinceMs, untilMs = Infinity } }: Question, ms: number): boolean =>
   ms >= sinceMs && ms < untilMs
 
 async function changedTools({ store, orgId }: Asking, question: Question): Promise<Found[]> {
-  const found: Found[] = []
-  let after: Pick<StoredTool, 'siteId' | 'name'> | null = null
+  const toolChanges: Found[] = []
+  let lastTool: Pick<StoredTool, 'siteId' | 'name'> | null = null
   do {
     const page: { tools: StoredTool[]; hasMore: boolean } = await store.registry.tools({
       orgId,
       siteIds: question.filter.siteIds ?? [],
       withRemoved: true,
-      after,
+      after: lastTool,
       limit: limits.registryPageMax,
       bytesMax: limits.registryPageBytesMax,
     })
     for (const { siteId, name, changedAtMs, removedAtMs } of page.tools) {
       const atMs = Math.max(changedAtMs, removedAtMs ?? 0)
       if (isWithin(question, atMs))
-        found.push({ atMs, read: (at) => toolChange({ store, orgId }, siteId, name, at) })
+        toolChanges.push({ atMs, read: (changedAt) => toolChange({ store, orgId }, siteId, name, changedAt) })
     }
-    after = page.hasMore ? (page.tools.at(-1) ?? null) : null
-  } while (after !== null)
-  return found
+    lastTool = page.hasMore ? (page.tools.at(-1) ?? null) : null
+  } while (lastTool !== null)
+  return toolChanges
 }
 
 async function toolChange(
   { store, orgId }: Pick<Asking, 'store' | 'orgId'>,
   siteId: string,
   name: string,
-  at: string,
+  changedAt: string,
 ): Promise<Change> {
-  const found = await store.registry.tool({ orgId, siteId, name, limit: 2 })
-  const [now, before] = found?.versions ?? []
+  const history = await store.registry.tool({ orgId, siteId, name, limit: 2 })
+  const [now, previousVersion] = history?.versions ?? []
   const fields =
-    now === undefined || before === undefined
+    now === undefined || previousVersion === undefined
       ? []
-      : differences(JSON.parse(before.json), JSON.parse(now.json))
+      : differences(JSON.parse(previousVersion.json), JSON.parse(now.json))
   const untrusted = { siteId: clean(siteId, 200), tool: clean(name, 200), ...changedFields(fields) }
-  return { at, kind: 'tool', change: now?.change ?? 'changed', untrusted }
+  return { at: changedAt, kind: 'tool', change: now?.change ?? 'changed', untrusted }
 }
 
 function changedFields(fields: Difference[]): { fields?: string } {
@@ -202,13 +202,13 @@ function changedFields(fields: Difference[]): { fields?: string } {
 }
 
 async function changedMemories({ store, orgId }: Asking, question: Question): Promise<Found[]> {
-  const found: Found[] = []
-  let after: string | null = null
+  const memoryChanges: Found[] = []
+  let lastSiteId: string | null = null
   do {
     const page: { memories: StoredMemory[]; hasMore: boolean } = await store.registry.memories({
       orgId,
       siteIds: question.filter.siteIds ?? [],
-      after,
+      after: lastSiteId,
       limit: limits.registryPageMax,
       bytesMax: limits.registryPageBytesMax,
     })
@@ -216,11 +216,14 @@ async function changedMemories({ store, orgId }: Asking, question: Question): Pr
       const untrusted = { siteId: clean(siteId, 200), version: String(version), score: String(score) }
       const change = version === 1 ? 'added' : 'changed'
       if (isWithin(question, atMs))
-        found.push({ atMs, read: async (at) => ({ at, kind: 'memory', change, untrusted }) })
+        memoryChanges.push({
+          atMs,
+          read: async (changedAt) => ({ at: changedAt, kind: 'memory', change, untrusted }),
+        })
     }
-    after = page.hasMore ? (page.memories.at(-1)?.siteId ?? null) : null
-  } while (after !== null)
-  return found
+    lastSiteId = page.hasMore ? (page.memories.at(-1)?.siteId ?? null) : null
+  } while (lastSiteId !== null)
+  return memoryChanges
 }
 
 async function auditEntries(
@@ -229,19 +232,19 @@ async function auditEntries(
 ): Promise<{ entries: Found[]; isWhole: boolean }> {
   const filter = { sinceMs, ...(untilMs === undefined ? {} : { untilMs }) }
   const { entries, next } = await store.audit.list({ orgId, limit: auditMax, beforeSeq: null, filter })
-  const found = entries.map((entry): Found => ({
+  const auditChanges = entries.map((entry): Found => ({
     atMs: entry.occurredAtMs,
-    async read(at) {
-      const by = entry.metadata['actorLabel']
+    async read(changedAt) {
+      const actorLabel = entry.metadata['actorLabel']
       const name = targetName(entry)
       const untrusted = {
-        actor: clean(typeof by === 'string' ? by : entry.actor, 120),
+        actor: clean(typeof actorLabel === 'string' ? actorLabel : entry.actor, 120),
         target: clean(name ?? entry.target, 120),
       }
-      return { at, kind: 'audit', change: entry.action, untrusted }
+      return { at: changedAt, kind: 'audit', change: entry.action, untrusted }
     },
   }))
-  return { entries: found, isWhole: next === null }
+  return { entries: auditChanges, isWhole: next === null }
 }
 
 export const sessionTools: { readonly [name: string]: Run } = {

@@ -35,12 +35,12 @@ test('one answer per request, whatever the pieces; none for notifications and em
 
 test('lines that are no JSON, too long, or fail', async () => {
   const long = `{"jsonrpc":"2.0","id":1,"method":"${'x'.repeat(70_000)}"}`
-  const after = '{"jsonrpc":"2.0","id":2,"method":"x"}'
+  const nextMessage = '{"jsonrpc":"2.0","id":2,"method":"x"}'
   expect(
-    await linesFor(['nonsense\n', long.slice(0, 69_000), long.slice(69_000), '\n', `${after}\n`], echo),
+    await linesFor(['nonsense\n', long.slice(0, 69_000), long.slice(69_000), '\n', `${nextMessage}\n`], echo),
   ).toMatchObject([{ error: { code: -32700 } }, { error: { code: -32600 } }, { id: 2 }])
   const fails: Exchange = () => Promise.reject(new Error('No appliance runs.'))
-  expect(await linesFor([`${after}\n{"jsonrpc":"2.0","method":"n"}\n`], fails)).toEqual([
+  expect(await linesFor([`${nextMessage}\n{"jsonrpc":"2.0","method":"n"}\n`], fails)).toEqual([
     { jsonrpc: '2.0', id: 2, error: { code: -32603, message: 'No appliance runs.' } },
   ])
 })
@@ -62,13 +62,13 @@ test('at most 16 are passed on at a time, and a slow one holds up no other', asy
 })
 
 test('over HTTP: headers repeat the message; the agreed version and refusals come back', async () => {
-  const seen: { [name: string]: string | null }[] = []
+  const seenHeaders: { [name: string]: string | null }[] = []
   using server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
     async fetch(request) {
       const names = ['authorization', 'mcp-protocol-version', 'mcp-method', 'mcp-name']
-      seen.push(Object.fromEntries(names.map((name) => [name, request.headers.get(name)])))
+      seenHeaders.push(Object.fromEntries(names.map((name) => [name, request.headers.get(name)])))
       const { id, method } = (await request.json()) as { id?: number; method: string }
       if (id === undefined) return new Response(null, { status: 202 })
       if (method === 'refuse')
@@ -85,7 +85,7 @@ test('over HTTP: headers repeat the message; the agreed version and refusals com
   const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' }
   await exchange({ id: 3, method: 'tools/list', params: { _meta: meta } })
   const common = { authorization: 'Bearer agtx_sk_x' }
-  expect(seen).toEqual([
+  expect(seenHeaders).toEqual([
     { ...common, 'mcp-protocol-version': null, 'mcp-method': 'initialize', 'mcp-name': null },
     {
       ...common,

@@ -32,21 +32,21 @@ export async function serveLines({ exchange, input, write }: Lines): Promise<voi
 /** Null for a line that is too long. */
 async function* linesOf(input: ReadableStream<Uint8Array>): AsyncGenerator<string | null> {
   const decoder = new TextDecoder()
-  let rest = ''
+  let remainder = ''
   let isSkipping = false
   for await (const bytes of input) {
-    const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
+    const lines = (remainder + decoder.decode(bytes, { stream: true })).split('\n')
+    remainder = lines.pop() ?? ''
     for (const line of lines) {
       if (!isSkipping) yield line.length > limits.jsonBodyBytesMax ? null : line
       isSkipping = false
     }
-    if (rest.length <= limits.jsonBodyBytesMax) continue
+    if (remainder.length <= limits.jsonBodyBytesMax) continue
     if (!isSkipping) yield null
     isSkipping = true
-    rest = ''
+    remainder = ''
   }
-  if (rest !== '' && !isSkipping) yield rest
+  if (remainder !== '' && !isSkipping) yield remainder
 }
 
 async function answerLine(exchange: Exchange, line: string | null): Promise<unknown> {
@@ -88,8 +88,9 @@ export function httpExchange(url: string, key: string): Exchange {
   return async (message) => {
     const method = fieldOf(message, 'method')
     const params = fieldOf(message, 'params')
-    const said = fieldOf(fieldOf(params, '_meta'), 'io.modelcontextprotocol/protocolVersion')
-    const version = typeof said === 'string' ? said : method === 'initialize' ? null : negotiated
+    const metaVersion = fieldOf(fieldOf(params, '_meta'), 'io.modelcontextprotocol/protocolVersion')
+    const version =
+      typeof metaVersion === 'string' ? metaVersion : method === 'initialize' ? null : negotiated
     const name = fieldOf(params, 'name')
     const response = await fetch(`${url}/mcp`, {
       method: 'POST',

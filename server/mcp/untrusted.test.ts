@@ -53,8 +53,11 @@ describe('a whole event', () => {
   })
 
   test('is bounded, and says so', () => {
-    const many = { list: Array.from({ length: 5_000 }, (_, n) => `text ${n}`), long: 'x'.repeat(60_000) }
-    const { value, isCut } = cleanJson(many, 6_000)
+    const longResult = {
+      list: Array.from({ length: 5_000 }, (_, n) => `text ${n}`),
+      long: 'x'.repeat(60_000),
+    }
+    const { value, isCut } = cleanJson(longResult, 6_000)
     expect([isCut, JSON.stringify(value).length < 12_000]).toEqual([true, true])
     expect(cleanJson({ a: 'x'.repeat(501) }, 6_000)).toEqual({
       value: { a: `${'x'.repeat(499)}…` },

@@ -46,32 +46,32 @@ interface Budget {
 export function cleanJson(value: unknown, charsMax: number): { value: unknown; isCut: boolean } {
   const budget: Budget = { chars: charsMax }
   let isCut = false
-  const text = (one: string): string => {
-    const cleaned = clean(one)
-    if (cleaned.endsWith('…') && !one.endsWith('…')) isCut = true
+  const text = (source: string): string => {
+    const cleaned = clean(source)
+    if (cleaned.endsWith('…') && !source.endsWith('…')) isCut = true
     budget.chars -= cleaned.length
     return cleaned
   }
-  const copy = (one: unknown): unknown => {
+  const copy = (node: unknown): unknown => {
     budget.chars -= 4
-    if (typeof one === 'string') return text(one)
-    if (typeof one !== 'object' || one === null) return one
-    const kept = <T>(items: T[], each: (item: T) => void): void => {
+    if (typeof node === 'string') return text(node)
+    if (typeof node !== 'object' || node === null) return node
+    const visitItems = <T>(items: T[], visit: (item: T) => void): void => {
       for (const item of items) {
         if (budget.chars <= 0) {
           isCut = true
           return
         }
-        each(item)
+        visit(item)
       }
     }
-    if (Array.isArray(one)) {
+    if (Array.isArray(node)) {
       const list: unknown[] = []
-      kept(one, (item) => void list.push(copy(item)))
+      visitItems(node, (item) => void list.push(copy(item)))
       return list
     }
     const fields: [string, unknown][] = []
-    kept(Object.entries(one), ([name, item]) => void fields.push([text(name), copy(item)]))
+    visitItems(Object.entries(node), ([name, item]) => void fields.push([text(name), copy(item)]))
     return Object.fromEntries(fields)
   }
   return { value: copy(value), isCut }

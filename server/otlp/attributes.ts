@@ -43,8 +43,12 @@ export function readAttributes(attributes: Attributes, content: boolean): Readin
     else stored[name] = value
     count++
   }
-  const left = bytesMax > valuesBytesMax ? dropLargest(stored) : 0
-  return { parts, stored: count > left ? stored : undefined, dropped: attributes.dropped + left }
+  const droppedCount = bytesMax > valuesBytesMax ? dropLargest(stored) : 0
+  return {
+    parts,
+    stored: count > droppedCount ? stored : undefined,
+    dropped: attributes.dropped + droppedCount,
+  }
 }
 
 /** null for an empty text, and for values that are no text. */

@@ -394,8 +394,8 @@ const roleNameCharsMax = 200
 
 /** Content is stored only with `--otlp-content`. */
 export function roleOf(name: string): Role {
-  const known = roles.get(name)
-  if (known !== undefined) return known
+  const cachedRole = roles.get(name)
+  if (cachedRole !== undefined) return cachedRole
   if (roles.size >= rolesMax) roles.clear()
   const parts = (Object.entries(sources) as [Part, readonly string[]][]).flatMap(([part, names], index) => {
     const rank = names.indexOf(name)

@@ -10,7 +10,7 @@ const list = (value: unknown): Json[] => (value ?? []) as Json[]
 const object = (value: unknown): Json => (value ?? {}) as Json
 const bytesOf = (request: Json): Uint8Array => Buffer.from(JSON.stringify(request))
 
-const one = (request: Json) => readItems(protobufItems(encoded('Traces', request), readSpan))[0]!
+const decodeSpan = (request: Json) => readItems(protobufItems(encoded('Traces', request), readSpan))[0]!
 const oneOfJson = (text: string) => readItems(jsonItems(Buffer.from(text), jsonLists.traces, jsonSpan))[0]!
 
 describe('values', () => {
@@ -24,7 +24,7 @@ describe('values', () => {
       { stringValue: 'a\0b' },
     ]
     span['attributes'] = values.map((value, n) => ({ key: `a${n}`, value }))
-    expect([...one(request).attributes.values.values()]).toEqual([
+    expect([...decodeSpan(request).attributes.values.values()]).toEqual([
       'NaN',
       '-Infinity',
       '-9223372036854775808',
@@ -39,13 +39,13 @@ describe('values', () => {
   test('a value nested too deeply is dropped and counted', () => {
     const nested = (depth: number): unknown => (depth === 0 ? 1 : [nested(depth - 1)])
     const spans = [{ attributes: { ok: nested(valueDepthMax), deep: nested(valueDepthMax + 1) } }]
-    for (const span of [one(tracesRequest(spans)), oneOfJson(JSON.stringify(tracesRequest(spans)))])
+    for (const span of [decodeSpan(tracesRequest(spans)), oneOfJson(JSON.stringify(tracesRequest(spans)))])
       expect([[...span.attributes.values.keys()], span.attributes.dropped]).toEqual([['ok'], 1])
   })
 
   test('more than 1,000 attributes are counted as dropped', () => {
-    const many = Object.fromEntries(Array.from({ length: 1_005 }, (_, n) => [`a${n}`, n]))
-    expect(one(tracesRequest([{ attributes: many }])).attributes.dropped).toBe(5)
+    const manyAttributes = Object.fromEntries(Array.from({ length: 1_005 }, (_, n) => [`a${n}`, n]))
+    expect(decodeSpan(tracesRequest([{ attributes: manyAttributes }])).attributes.dropped).toBe(5)
   })
 
   test('JSON: ids of either case, 64-bit numbers without quotes, unknown fields and null', () => {
@@ -69,11 +69,11 @@ describe('values', () => {
   test('fields may come in any order: the resource after its spans', () => {
     const whole = tracesRequest([{}], 'late')
     const ofResource = object(list(whole['resourceSpans'])[0])
-    const before = encoded('Traces', { resourceSpans: [{ scopeSpans: ofResource['scopeSpans'] }] })
-    const after = encoded('Traces', { resourceSpans: [{ resource: ofResource['resource'] }] })
+    const scopeBytes = encoded('Traces', { resourceSpans: [{ scopeSpans: ofResource['scopeSpans'] }] })
+    const resourceBytes = encoded('Traces', { resourceSpans: [{ resource: ofResource['resource'] }] })
     // Both hold one message in field 1 with a length of at most two bytes; their contents are joined.
     const content = (bytes: Uint8Array) => bytes.subarray(bytes[1]! < 128 ? 2 : 3)
-    const joined = Buffer.concat([content(before), content(after)])
+    const joined = Buffer.concat([content(scopeBytes), content(resourceBytes)])
     const bytes = Buffer.concat([Buffer.from([10, (joined.length & 127) | 128, joined.length >> 7]), joined])
     const [span] = readItems(protobufItems(bytes, readSpan))
     expect(span!.origin.resource.values.get('service.name')).toBe('late')
@@ -166,8 +166,10 @@ describe('malformed requests', () => {
   })
 
   test('an item of more than 50,000 fields is refused, and the others are read', () => {
-    const many = (count: number) => ({ attributes: { list: Array.from({ length: count }, () => 1) } })
-    expect(fates(tracesRequest([many(60_000), {}, many(9_000)]))).toEqual([
+    const createAttributes = (count: number) => ({
+      attributes: { list: Array.from({ length: count }, () => 1) },
+    })
+    expect(fates(tracesRequest([createAttributes(60_000), {}, createAttributes(9_000)]))).toEqual([
       'must have at most 50000 fields',
       'span',
       'span',
@@ -178,7 +180,10 @@ describe('malformed requests', () => {
     const items = tracesRequest([{}, {}])
     const [part] = list(items['resourceSpans'])
     const attribute = { key: 'service.name', value: { stringValue: 'x'.repeat(70_000) } }
-    const scoped = list(part!['scopeSpans']).map((each) => ({ ...each, scope: { name: 'x'.repeat(70_000) } }))
+    const scoped = list(part!['scopeSpans']).map((scopeSpan) => ({
+      ...scopeSpan,
+      scope: { name: 'x'.repeat(70_000) },
+    }))
     const parts = [{ ...part, resource: { attributes: [attribute] } }, { ...part, scopeSpans: scoped }, part]
     const refusal = 'must have a resource and a scope of at most 65536 bytes and 1000 levels'
     expect(fates({ resourceSpans: parts })).toEqual([refusal, refusal, refusal, refusal, 'span', 'span'])

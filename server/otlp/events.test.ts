@@ -23,13 +23,13 @@ function fates(request: object, options = agents): Fate[] {
 }
 
 function eventsOf(request: object, options = agents): Json[] {
-  const found = fates(request, options).flatMap((fate) => (fate.kind === 'mapped' ? fate.events : []))
-  for (const event of found) {
+  const events = fates(request, options).flatMap((fate) => (fate.kind === 'mapped' ? fate.events : []))
+  for (const event of events) {
     const issues: Issue[] = []
     validateEvent(event, [], true, issues)
     expect(issues).toEqual([])
   }
-  return JSON.parse(JSON.stringify(found)) as Json[]
+  return JSON.parse(JSON.stringify(events)) as Json[]
 }
 
 /** The parts of an event that a table of the convention shows. */
@@ -41,9 +41,9 @@ function row({ type, outcome, tool, agent, policy, sessionId, error, durationMs 
 
 function counts(request: object): Json {
   return Object.fromEntries(
-    Object.entries(Object.groupBy(fates(request), ({ kind }) => kind)).map(([kind, all]) => [
+    Object.entries(Object.groupBy(fates(request), ({ kind }) => kind)).map(([kind, groupFates]) => [
       kind,
-      all.length,
+      groupFates.length,
     ]),
   )
 }
@@ -62,7 +62,7 @@ describe('conventions', () => {
       ['conv_5j66', 'tool.executed', 'success', 'pay', 120],
       ['conv_5j66', 'authz.evaluated', 'success', 'pay', 'pay-asks'],
     ])
-    const [invoked, , , read, , , blocked, redacted, , asked] = eventsOf(genAi)
+    const [invoked, , , read, , , blocked, redacted, , reviewEvent] = eventsOf(genAi)
     expect(invoked).toMatchObject({
       siteId: 'trip-planner',
       agent: { vendor: 'OpenAI', name: 'Planner', trust: 'declared' },
@@ -75,7 +75,11 @@ describe('conventions', () => {
     })
     expect(read).toMatchObject({ metadata: { memoryStore: 'preferences', records: 3 } })
     const id = '0af7651916cd43dd8448eb211c80319c:b7ad6b71692033'
-    expect([blocked!['id'], redacted!['id'], asked!['id']]).toEqual([`${id}06:1`, `${id}07`, `${id}08:1`])
+    expect([blocked!['id'], redacted!['id'], reviewEvent!['id']]).toEqual([
+      `${id}06:1`,
+      `${id}07`,
+      `${id}08:1`,
+    ])
     expect(blocked!['policy']).toEqual({
       decision: 'deny',
       ruleId: 'ATR-2026-00081',
@@ -83,7 +87,10 @@ describe('conventions', () => {
       action: 'block',
     })
     expect(redacted!['policy']).toEqual({ ruleId: 'topics', action: 'redact' })
-    expect(asked).toMatchObject({ occurredAt: '2026-11-23T08:00:00.009Z', policy: { decision: 'review' } })
+    expect(reviewEvent).toMatchObject({
+      occurredAt: '2026-11-23T08:00:00.009Z',
+      policy: { decision: 'review' },
+    })
     expect(counts(genAi)).toEqual({ mapped: 8, 'model call': 1, 'left out': 1 })
   })
 
@@ -107,10 +114,10 @@ describe('conventions', () => {
   })
 })
 
-const all = { genAi, mcp, pydanticAi }
+const allRequests = { genAi, mcp, pydanticAi }
 
 describe('options', () => {
-  test.each(Object.entries(all))(
+  test.each(Object.entries(allRequests))(
     '%s: content is stored only on request, everything else always',
     (_, request) => {
       expect(JSON.stringify(eventsOf(request))).not.toContain('secret')
@@ -169,8 +176,11 @@ describe('one span', () => {
   })
 
   test('without times it occurred on arrival; one that ends before it starts has no duration', () => {
-    const none = eventOf({ startTimeUnixNano: '0', endTimeUnixNano: '0' })
-    expect([none['occurredAt'], none['durationMs']]).toEqual(['2026-11-23T09:00:00.000Z', undefined])
+    const untimedEvent = eventOf({ startTimeUnixNano: '0', endTimeUnixNano: '0' })
+    expect([untimedEvent['occurredAt'], untimedEvent['durationMs']]).toEqual([
+      '2026-11-23T09:00:00.000Z',
+      undefined,
+    ])
     expect(eventOf({ endTimeUnixNano: '1' })['durationMs']).toBeUndefined()
     const start = '1795420800000000001'
     expect(eventOf({ startTimeUnixNano: start })['occurredAt']).toBe('2026-11-23T08:00:00.000000001Z')
@@ -187,8 +197,15 @@ describe('one span', () => {
   test('vendors have the names that detected agents have', () => {
     const vendorOf = (provider: string) =>
       (eventOf({ attributes: { 'gen_ai.provider.name': provider } })['agent'] as Json)['vendor']
-    const sent = ['openai', 'openai.responses', 'aws.bedrock', 'Gemini', 'own.provider', 'constructor']
-    expect(sent.map(vendorOf)).toEqual([
+    const sentProviders = [
+      'openai',
+      'openai.responses',
+      'aws.bedrock',
+      'Gemini',
+      'own.provider',
+      'constructor',
+    ]
+    expect(sentProviders.map(vendorOf)).toEqual([
       'OpenAI',
       'OpenAI',
       'Amazon',
@@ -196,8 +213,8 @@ describe('one span', () => {
       'own.provider',
       'constructor',
     ])
-    const known = new Set(operators.map(({ vendor }) => vendor))
-    expect([...vendors.values()].filter((vendor) => !known.has(vendor))).toEqual([])
+    const knownVendors = new Set(operators.map(({ vendor }) => vendor))
+    expect([...vendors.values()].filter((vendor) => !knownVendors.has(vendor))).toEqual([])
   })
 
   test('an attribute that says there was no error is no error', () => {

@@ -102,9 +102,9 @@ export function eventsOfSpan(
 export function eventsOfLog(record: LogRecord, options: MappingOptions, nowMs: number): Fate {
   const { attributes, origin, traceId, spanId } = record
   const name = eventName(record)
-  const known = Object.hasOwn(logConventions, name) ? logConventions[name] : undefined
-  const hasGuard = known === undefined && isGuarded(attributes)
-  const meaning = known?.meaning ?? (hasGuard ? 'decision' : null)
+  const convention = Object.hasOwn(logConventions, name) ? logConventions[name] : undefined
+  const hasGuard = convention === undefined && isGuarded(attributes)
+  const meaning = convention?.meaning ?? (hasGuard ? 'decision' : null)
   const type = typeOf(meaning, options)
   if (type === null || meaning === null) return meaning === 'model call' ? modelCall : leftOut
   const reading = readAttributes(attributes, options.content)
@@ -124,7 +124,7 @@ export function eventsOfLog(record: LogRecord, options: MappingOptions, nowMs: n
     error: error ?? undefined,
     tool: meaning === 'tool call' || meaning === 'decision' ? toolOf(parts, '') : undefined,
     durationMs: milliseconds(parts),
-    agent: { ...agentOf(parts), ...known?.agent, trust: 'declared' },
+    agent: { ...agentOf(parts), ...convention?.agent, trust: 'declared' },
     metadata,
   }
   if (meaning !== 'decision') return { kind: 'mapped', events: [event] }
@@ -187,8 +187,8 @@ function toolOf({ tool, entity }: Parts, spanName: string): string | undefined {
 }
 
 function vendorOf(provider: string): string {
-  const known = vendors.get(provider)
-  if (known !== undefined) return known
+  const vendor = vendors.get(provider)
+  if (vendor !== undefined) return vendor
   const name = provider.toLowerCase()
   const dot = name.indexOf('.')
   return vendors.get(name) ?? (dot < 0 ? undefined : vendors.get(name.slice(0, dot))) ?? provider
@@ -209,8 +209,8 @@ function agentOf({ vendor, agent }: Parts): Fields | undefined {
 
 /** The provider of a memory is no agent. */
 function actorOf(meaning: Meaning | null, parts: Parts, { scope }: Origin): Fields | undefined {
-  const known = scopeAgents.get(scope)
-  if (known !== undefined) return { ...known, trust: 'declared' }
+  const scopeAgent = scopeAgents.get(scope)
+  if (scopeAgent !== undefined) return { ...scopeAgent, trust: 'declared' }
   if (meaning === 'client') return clientOf(parts)
   if (meaning === 'agent') return agentOf({ ...parts, agent: parts.agent ?? parts.entity })
   const isMemory = meaning === 'memory read' || meaning === 'memory write'
@@ -245,11 +245,11 @@ function isGuarded({ values }: Attributes): boolean {
 
 /** The decisions of a guard that the span or one of its events records. */
 function guardDecisions(span: Span): Decided[] {
-  const found: Decided[] = []
-  if (isGuarded(span.attributes)) found.push({ from: span.attributes, time: null })
+  const results: Decided[] = []
+  if (isGuarded(span.attributes)) results.push({ from: span.attributes, time: null })
   for (const { attributes, time } of span.events)
-    if (isGuarded(attributes)) found.push({ from: attributes, time })
-  return found
+    if (isGuarded(attributes)) results.push({ from: attributes, time })
+  return results
 }
 
 /** An action that is none of ours has the outcome `unknown`: `success` would count as allowed. */
@@ -270,9 +270,9 @@ function decisionFields(action: string, rule: string | null, reason: string | nu
 function eventName({ name, attributes, body, origin }: LogRecord): string {
   const prefix = Object.hasOwn(eventPrefixes, origin.scope) ? eventPrefixes[origin.scope]! : ''
   const names = [name, textOf(attributes.values.get('event.name')) ?? '', textOf(body) ?? '']
-    .filter((one) => one !== '')
-    .map((one) => (one.startsWith(prefix) ? one : prefix + one))
-  return names.find((one) => Object.hasOwn(logConventions, one)) ?? names[0] ?? ''
+    .filter((candidate) => candidate !== '')
+    .map((candidate) => (candidate.startsWith(prefix) ? candidate : prefix + candidate))
+  return names.find((candidate) => Object.hasOwn(logConventions, candidate)) ?? names[0] ?? ''
 }
 
 /** A resent record has the same id in protobuf and in JSON: the hash of everything in it. */
@@ -280,8 +280,8 @@ function logId(
   { time, observed, body, attributes, traceId, spanId, origin }: LogRecord,
   name: string,
 ): string {
-  const when = time ?? observed
-  const ids = [when?.ms ?? 0, when?.ns ?? 0, name, traceId, spanId, origin.scope]
+  const instant = time ?? observed
+  const ids = [instant?.ms ?? 0, instant?.ns ?? 0, name, traceId, spanId, origin.scope]
   const parts = JSON.stringify([...ids, body, [...attributes.values]])
   const hash = new Bun.CryptoHasher('sha256')
   hash.update(parts.slice(0, -1)).update(`,${resourceText(origin.resource)}]`)
@@ -303,9 +303,9 @@ function resourceText(resource: Attributes): string {
 }
 
 function siteOf({ site }: Parts, { resource }: Origin): string {
-  const own =
+  const siteId =
     site ?? textOf(resource.values.get('sightglass.site.id')) ?? textOf(resource.values.get('service.name'))
-  return cutChars(own ?? 'unknown_service', limits.idCharsMax)
+  return cutChars(siteId ?? 'unknown_service', limits.idCharsMax)
 }
 
 function serviceOf({ resource: { values } }: Origin): string {

@@ -62,9 +62,9 @@ const base64Id = /^[A-Za-z0-9+/_-]{11}(?:=|[A-Za-z0-9+/_-]{11}(?:==)?)?$/
  * base64, which has 11 or 22 digits: no id in hex has. Anything else fails the check of its length.
  */
 export function id(value: unknown, field: string): string {
-  const given = text(value, field)
-  if (hexDigits.test(given)) return given.toLowerCase().slice(0, 64)
-  return base64Id.test(given) ? Buffer.from(given, 'base64').toString('hex') : '?'
+  const idText = text(value, field)
+  if (hexDigits.test(idText)) return idText.toLowerCase().slice(0, 64)
+  return base64Id.test(idText) ? Buffer.from(idText, 'base64').toString('hex') : '?'
 }
 
 /** The value of an enum, by number or by name. Numbers that no convention knows yet are allowed. */

@@ -179,8 +179,8 @@ test('a value of another type refuses its span with the path, and no other span 
     for (const value of values) {
       const trace = json.includes('"traceId"') ? '' : `"traceId":"${traceId}",`
       const span = `{"spanId":"${spanId}",${trace}${json.replace('?', value)}}`
-      const [before, refused, after] = spansOf(`{${ids}}`, span, `{${ids}}`)
-      expect([span, typeof before, typeof after]).toEqual([span, 'object', 'object'])
+      const [spanBefore, refused, spanAfter] = spansOf(`{${ids}}`, span, `{${ids}}`)
+      expect([span, typeof spanBefore, typeof spanAfter]).toEqual([span, 'object', 'object'])
       expect(`${span} ${String(refused)}`).toStartWith(`${span} ${field} must be `)
     }
   }

@@ -191,33 +191,33 @@ function refusalOf({ start, end, members, depth }: Slice): Refused | null {
 function* fieldsAt(
   json: Buffer,
   start: number,
-  wanted: readonly string[],
+  fieldNames: readonly string[],
   countPart: () => void,
 ): Steps<{ fields: Map<string, Slice>; end: number }> {
   const fields = new Map<string, Slice>()
   if (json[start] !== signs.openBrace) throw malformed('an object is missing')
-  let at = yield* pastSpace(json, start + 1)
-  let pausedAt = at
-  while (json[at] === signs.quote) {
+  let offset = yield* pastSpace(json, start + 1)
+  let pausedAt = offset
+  while (json[offset] === signs.quote) {
     countPart() // no object around items has more than four fields
-    if (at - pausedAt > partBytes) {
-      pausedAt = at
+    if (offset - pausedAt > partBytes) {
+      pausedAt = offset
       yield null
     }
-    const name = quickSlice(json, at) ?? (yield* longSlice(json, at))
+    const name = quickSlice(json, offset) ?? (yield* longSlice(json, offset))
     const colon = hasSpace(json, name.end) ? yield* pastSpace(json, name.end) : name.end
     if (json[colon] !== signs.colon) throw malformed('a field has no value')
     const valueAt = hasSpace(json, colon + 1) ? yield* pastSpace(json, colon + 1) : colon + 1
     const value = quickSlice(json, valueAt) ?? (yield* longSlice(json, valueAt))
-    const isWanted = wanted.find((each) => isNamed(json, name, each))
+    const isWanted = fieldNames.find((fieldName) => isNamed(json, name, fieldName))
     if (isWanted !== undefined) fields.set(isWanted, value)
-    at = hasSpace(json, value.end) ? yield* pastSpace(json, value.end) : value.end
-    if (json[at] !== signs.comma) break
-    at = hasSpace(json, at + 1) ? yield* pastSpace(json, at + 1) : at + 1
-    if (json[at] !== signs.quote) throw malformed('a field has no name')
+    offset = hasSpace(json, value.end) ? yield* pastSpace(json, value.end) : value.end
+    if (json[offset] !== signs.comma) break
+    offset = hasSpace(json, offset + 1) ? yield* pastSpace(json, offset + 1) : offset + 1
+    if (json[offset] !== signs.quote) throw malformed('a field has no name')
   }
-  if (json[at] !== signs.closeBrace) throw malformed('an object is not closed')
-  return { fields, end: at + 1 }
+  if (json[offset] !== signs.closeBrace) throw malformed('an object is not closed')
+  return { fields, end: offset + 1 }
 }
 
 function isNamed(json: Buffer, { start, end }: Slice, name: string): boolean {
@@ -234,24 +234,24 @@ function* longSlice(json: Buffer, start: number): Steps<Slice> {
   return sliceOf(start, yield* longValue(json, start))
 }
 
-function sliceOf(start: number, { at, members, depth }: Skip): Slice {
-  if (at < 0) throw malformed('it is truncated')
-  return { start, end: at, members, depth }
+function sliceOf(start: number, { at: end, members, depth }: Skip): Slice {
+  if (end < 0) throw malformed('it is truncated')
+  return { start, end: end, members, depth }
 }
 
 /** The elements of a list, with a pause (null) after each part of the text; none when the field is absent or null. */
 function* elements(json: Buffer, list: Slice | undefined): Generator<Slice | null> {
   if (list === undefined || isNull(json, list)) return
   if (json[list.start] !== signs.openBracket) throw malformed('a list is missing')
-  let at = yield* pastSpace(json, list.start + 1)
-  if (json[at] === signs.closeBracket) return
+  let offset = yield* pastSpace(json, list.start + 1)
+  if (json[offset] === signs.closeBracket) return
   for (;;) {
-    const slice = quickSlice(json, at) ?? (yield* longSlice(json, at))
+    const slice = quickSlice(json, offset) ?? (yield* longSlice(json, offset))
     yield slice
-    at = hasSpace(json, slice.end) ? yield* pastSpace(json, slice.end) : slice.end
-    if (json[at] === signs.closeBracket) return
-    if (json[at] !== signs.comma) throw malformed('a list is not closed')
-    at = hasSpace(json, at + 1) ? yield* pastSpace(json, at + 1) : at + 1
+    offset = hasSpace(json, slice.end) ? yield* pastSpace(json, slice.end) : slice.end
+    if (json[offset] === signs.closeBracket) return
+    if (json[offset] !== signs.comma) throw malformed('a list is not closed')
+    offset = hasSpace(json, offset + 1) ? yield* pastSpace(json, offset + 1) : offset + 1
   }
 }
 
@@ -265,10 +265,10 @@ const longNumber = /[:[,]\s*-?\d[\d.]{15}/
 /** The object at a place, `{}` for none. Integers that a double cannot hold become text, as 64-bit numbers are. */
 function parsedObject(source: Buffer, slice: Slice | undefined, field: string): Fields {
   if (slice === undefined || isNull(source, slice)) return {}
-  const sent = source.toString('utf8', slice.start, slice.end)
+  const jsonText = source.toString('utf8', slice.start, slice.end)
   let value: unknown
   try {
-    value = longNumber.test(sent) ? JSON.parse(sent, longAsText) : JSON.parse(sent)
+    value = longNumber.test(jsonText) ? JSON.parse(jsonText, longAsText) : JSON.parse(jsonText)
   } catch {
     throw malformed('it is not valid JSON')
   }

@@ -39,27 +39,34 @@ const nodes = fc.integer({ min: 1, max: 12 }).chain((size) =>
 )
 
 /** Walks up until a name, a circle or the end. */
-function expectedName(all: Node[], start: number): string | null {
+function expectedName(forestNodes: Node[], start: number): string | null {
   const passed = new Set<number>()
-  for (let n: number | null = start; n !== null && n < all.length && !passed.has(n); n = all[n]!.parent) {
+  for (
+    let n: number | null = start;
+    n !== null && n < forestNodes.length && !passed.has(n);
+    n = forestNodes[n]!.parent
+  ) {
     passed.add(n)
-    if (all[n]!.name !== null) return all[n]!.name
+    if (forestNodes[n]!.name !== null) return forestNodes[n]!.name
   }
   return null
 }
 
 test('every span has the agent of its nearest ancestor that names one, circles included', () => {
-  const forest = nodes.chain((all) =>
+  const forest = nodes.chain((forestNodes) =>
     fc.tuple(
-      fc.constant(all),
-      fc.shuffledSubarray([...all.keys()], { minLength: all.length, maxLength: all.length }),
+      fc.constant(forestNodes),
+      fc.shuffledSubarray([...forestNodes.keys()], {
+        minLength: forestNodes.length,
+        maxLength: forestNodes.length,
+      }),
     ),
   )
   fc.assert(
-    fc.property(forest, ([all, order]) => {
+    fc.property(forest, ([forestNodes, order]) => {
       const agents = agentsOf(
         order.map((n) => {
-          const { parent, name } = all[n]!
+          const { parent, name } = forestNodes[n]!
           return {
             spanId: spanIdOf(n),
             ...(parent === null ? {} : { parentSpanId: spanIdOf(parent) }),
@@ -67,7 +74,8 @@ test('every span has the agent of its nearest ancestor that names one, circles i
           }
         }),
       )
-      for (const n of order) expect([n, agents.get(n)?.['name'] ?? null]).toEqual([n, expectedName(all, n)])
+      for (const n of order)
+        expect([n, agents.get(n)?.['name'] ?? null]).toEqual([n, expectedName(forestNodes, n)])
     }),
   )
 })
@@ -114,11 +122,11 @@ test('a deep chain is walked once: its processor time grows with its length, not
       parentSpanId: n === 0 ? '' : spanIdOf(n - 1),
     }))
     const lineage = makeLineage((span) => (span.spanId === spanIdOf(0) ? { name: 'Root' } : undefined))
-    const before = process.cpuUsage()
+    const usageBefore = process.cpuUsage()
     for (const span of spans) lineage.add(span)
     for (const span of spans) lineage.inheritedBy(span)
     for (const span of spans.toReversed()) lineage.inheritedBy(span)
-    const { user } = process.cpuUsage(before)
+    const { user } = process.cpuUsage(usageBefore)
     expect(lineage.inheritedBy(spans[length - 1]!)).toEqual({ name: 'Root' })
     return user / 1e6
   }

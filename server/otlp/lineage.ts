@@ -26,9 +26,9 @@ export function makeLineage(namedBy: (span: Span) => Agent | undefined): Lineage
     const passed: string[] = []
     let agent: Agent | null = null
     for (let key: string | undefined = start; key !== undefined; key = parents.get(key)) {
-      const known = agents.get(key) ?? inherited.get(key)
-      if (known !== undefined) {
-        agent = known
+      const knownAgent = agents.get(key) ?? inherited.get(key)
+      if (knownAgent !== undefined) {
+        agent = knownAgent
         break
       }
       inherited.set(key, null) // ends a circle, too

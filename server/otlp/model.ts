@@ -128,8 +128,8 @@ export function addAttribute(to: Attributes, name: string, value: AttributeValue
 export function instantOf(high: number, low: number): Instant | null {
   if (high === 0 && low === 0) return null
   // 2^32 = 4,294 * 1,000,000 + 967,296. Every product stays below 2^53.
-  const rest = high * 967_296 + low
-  return { ms: high * 4_294 + Math.floor(rest / 1_000_000), ns: rest % 1_000_000 }
+  const remainder = high * 967_296 + low
+  return { ms: high * 4_294 + Math.floor(remainder / 1_000_000), ns: remainder % 1_000_000 }
 }
 
 /** NUL and unpaired surrogates cannot be stored. */
@@ -142,6 +142,6 @@ export function doubleValue(value: number): AttributeValue {
   return Number.isFinite(value) ? value : String(value)
 }
 
-export function malformed(what: string): AppError {
-  return new AppError('invalid_body', `The body is not a valid OTLP request: ${what}.`)
+export function malformed(problem: string): AppError {
+  return new AppError('invalid_body', `The body is not a valid OTLP request: ${problem}.`)
 }

@@ -121,9 +121,9 @@ function* messages(cursor: Cursor, end: number, field: number): Generator<number
   while (cursor.at < end) {
     if (++cursor.passed > passedMax) {
       cursor.passed = 0
-      const { at } = cursor
+      const { at: offset } = cursor
       yield null
-      cursor.at = at
+      cursor.at = offset
     }
     cursor.fields = 0
     const tag = tagAt(cursor, end)
@@ -148,11 +148,11 @@ function skipAround(cursor: Cursor, end: number, tag: number): void {
 }
 
 /** The attributes of a resource, which is bounded in bytes. */
-function readAttributes(cursor: Cursor, end: number, into: Attributes): void {
+function readAttributes(cursor: Cursor, end: number, attributes: Attributes): void {
   while (cursor.at < end) {
     cursor.fields = 0
     const tag = tagAt(cursor, end)
-    if (tag === 10) keyValue(cursor, delimited(cursor, end), into)
+    if (tag === 10) keyValue(cursor, delimited(cursor, end), attributes)
     else skip(cursor, end, tag)
   }
 }
@@ -210,8 +210,8 @@ function readStatus(cursor: Cursor, end: number, span: Span): void {
   }
 }
 
-function spanEvent(cursor: Cursor, end: number, into: SpanEvent[]): void {
-  if (into.length >= spanEventsMax) {
+function spanEvent(cursor: Cursor, end: number, events: SpanEvent[]): void {
+  if (events.length >= spanEventsMax) {
     cursor.at = end
     return
   }
@@ -224,7 +224,7 @@ function spanEvent(cursor: Cursor, end: number, into: SpanEvent[]): void {
     else if (tag === 32) event.attributes.dropped += count(cursor, end)
     else skip(cursor, end, tag)
   }
-  into.push(event)
+  events.push(event)
 }
 
 export function readLog(cursor: Cursor, end: number, origin: Origin): LogRecord {
@@ -281,7 +281,7 @@ function countPoints(cursor: Cursor, end: number): number {
   return points
 }
 
-function keyValue(cursor: Cursor, end: number, into: Attributes): void {
+function keyValue(cursor: Cursor, end: number, attributes: Attributes): void {
   let name = ''
   let value: AttributeValue | undefined = null
   while (cursor.at < end) {
@@ -290,7 +290,7 @@ function keyValue(cursor: Cursor, end: number, into: Attributes): void {
     else if (tag === 18) value = anyValue(cursor, delimited(cursor, end), 0)
     else skip(cursor, end, tag)
   }
-  addAttribute(into, name, value)
+  addAttribute(attributes, name, value)
 }
 
 /** Names of attributes recur, and comparing bytes is several times as quick as decoding them. */
@@ -299,25 +299,25 @@ const namesMask = 2_047
 const nameBytesMax = 64
 
 function nameText(cursor: Cursor, to: number): string {
-  const { bytes, at } = cursor
-  const length = to - at
+  const { bytes, at: offset } = cursor
+  const length = to - offset
   if (length === 0 || length > nameBytesMax) return text(cursor, to)
   let hash = length
-  for (let n = at; n < to; n++) hash = Math.imul(hash ^ bytes[n]!, 0x01000193)
+  for (let n = offset; n < to; n++) hash = Math.imul(hash ^ bytes[n]!, 0x01000193)
   const slot = (hash ^ (hash >>> 15)) & namesMask
-  const known = names[slot]
-  if (known !== undefined && isSame(known.bytes, bytes, at, length)) {
+  const cachedName = names[slot]
+  if (cachedName !== undefined && isSame(cachedName.bytes, bytes, offset, length)) {
     cursor.at = to
-    return known.text
+    return cachedName.text
   }
-  const found = text(cursor, to)
-  names[slot] = { bytes: Buffer.from(bytes.subarray(at, to)), text: found }
-  return found
+  const name = text(cursor, to)
+  names[slot] = { bytes: Buffer.from(bytes.subarray(offset, to)), text: name }
+  return name
 }
 
-function isSame(known: Buffer, bytes: Buffer, at: number, length: number): boolean {
-  if (known.length !== length) return false
-  for (let n = 0; n < length; n++) if (known[n] !== bytes[at + n]) return false
+function isSame(cachedBytes: Buffer, bytes: Buffer, offset: number, length: number): boolean {
+  if (cachedBytes.length !== length) return false
+  for (let n = 0; n < length; n++) if (cachedBytes[n] !== bytes[offset + n]) return false
   return true
 }
 

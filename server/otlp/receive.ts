@@ -135,13 +135,13 @@ export async function receive<Item extends { origin: Origin }>(
   mapping: Mapping<Item>,
 ): Promise<Received> {
   const work = slices.begin(request.key.orgId)
-  const held = await readAhead(mapping, request.body.length <= heldBytesMax, work)
+  const bufferedItems = await readAhead(mapping, request.body.length <= heldBytesMax, work)
   const received: Received = { items: 0, refused: 0, reason: '', scopes: new Map(), corrections: new Map() }
   const storage = startStoring(services, request, received)
   const nowMs = services.clock.now()
   let batch = emptyBatch()
   let isOnly = true
-  for (const item of held ?? mapping.items()) {
+  for (const item of bufferedItems ?? mapping.items()) {
     if (item !== null) {
       const index = received.items++
       const fate = isRefused(item) ? fateOfRefused(item) : mapping.map(item, nowMs)
@@ -175,16 +175,16 @@ async function readAhead<Item>(
   isHeld: boolean,
   work: Work,
 ): Promise<(Item | Refused)[] | null> {
-  const held: (Item | Refused)[] = []
+  const bufferedItems: (Item | Refused)[] = []
   for (const item of items()) {
     if (item !== null) {
       if (!isRefused(item)) note(item)
-      if (isHeld) held.push(item)
+      if (isHeld) bufferedItems.push(item)
     }
     const pause = work.pause()
     if (pause !== undefined) await pause
   }
-  return isHeld ? held : null
+  return isHeld ? bufferedItems : null
 }
 
 function fateOfRefused({ path, message }: Refused): Extract<Fate, { kind: 'refused' }> {
@@ -194,15 +194,15 @@ function fateOfRefused({ path, message }: Refused): Extract<Fate, { kind: 'refus
 const scopeCharsMax = 200
 
 /** Adds one item to the counts of a request. */
-function countItem(counts: ScopeCounts, scope: string, what: Counted, by = 1): void {
-  let known = counts.get(scope)
-  if (known === undefined) {
+function countItem(counts: ScopeCounts, scope: string, kind: Counted, amount = 1): void {
+  let scopeCount = counts.get(scope)
+  if (scopeCount === undefined) {
     // A request has few scopes, unless its sender means harm.
     const name = counts.size < scopesPerHourMax ? cutChars(scope, scopeCharsMax) : otherScopes
-    known = counts.get(name) ?? { scope: name, mapped: 0, modelCalls: 0, leftOut: 0, refused: 0 }
-    counts.set(name, known)
+    scopeCount = counts.get(name) ?? { scope: name, mapped: 0, modelCalls: 0, leftOut: 0, refused: 0 }
+    counts.set(name, scopeCount)
   }
-  known[what] += by
+  scopeCount[kind] += amount
 }
 
 /** For an item that the store refused, after it was counted as mapped. */
@@ -257,19 +257,19 @@ function startStoring(services: ReceiveServices, { key, count }: OtlpRequest, re
   let withoutEvents = 0 // refused items, which no batch has
 
   async function write(batch: Batch, isOnly: boolean): Promise<void> {
-    const left = rejectRestricted(await services.store.sites.restricted(key.orgId), key, batch)
-    const refused = new Set(left.rejected.map(({ index }) => index))
+    const allowedEvents = rejectRestricted(await services.store.sites.restricted(key.orgId), key, batch)
+    const refused = new Set(allowedEvents.rejected.map(({ index }) => index))
     for (const { index, scope } of batch.scopes)
       countItem(received.scopes, scope, refused.has(index) ? 'refused' : 'mapped')
-    if (left.records.length > 0) {
-      await append(left, isOnly)
-      for (const { index } of left.rejected) {
+    if (allowedEvents.records.length > 0) {
+      await append(allowedEvents, isOnly)
+      for (const { index } of allowedEvents.rejected) {
         if (refused.has(index)) continue // as counted
         refused.add(index)
         moveToRefused(isOnly ? received.corrections : received.scopes, batch, index)
       }
     }
-    noteRejected(left.rejected, refused.size)
+    noteRejected(allowedEvents.rejected, refused.size)
   }
 
   async function append({ records, positions, rejected }: Accepted, isOnly: boolean): Promise<void> {
@@ -297,7 +297,7 @@ function startStoring(services: ReceiveServices, { key, count }: OtlpRequest, re
     noteReason(received, rejected[0]?.issues[0])
     received.refused += refused
     count.rejected += refused
-    for (const each of rejected) if (samples.length < samplesMax) samples.push(each)
+    for (const sample of rejected) if (samples.length < samplesMax) samples.push(sample)
   }
 
   return {

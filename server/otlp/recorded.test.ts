@@ -131,7 +131,9 @@ describe.each(sources)('%s', (source) => {
   test('becomes the events that are expected, and no other', () => {
     expect(eventsOf(source).map(row).toSorted()).toEqual(expected[source]!.events.toSorted())
     const kinds = Object.groupBy(fatesOf(source), ({ kind }) => kind)
-    const counts = Object.fromEntries(Object.entries(kinds).map(([kind, all]) => [kind, all.length]))
+    const counts = Object.fromEntries(
+      Object.entries(kinds).map(([kind, kindFates]) => [kind, kindFates.length]),
+    )
     expect(counts).toEqual(expected[source]!.counts)
   })
 
@@ -151,6 +153,7 @@ test('every recording is expected, and the one of a session has its id', () => {
     (source) => eventsOf(source)[0]!['sessionId'],
   )
   expect(ids).toEqual(['chat-1', 'thread-1', 'chat-1'])
-  const all = sources.map((source) => JSON.stringify(eventsOf(source, { keep: 'all', content: true })))
-  for (const text of contents.slice(0, 4)) expect(all.filter((one) => one.includes(text))).not.toEqual([])
+  const eventTexts = sources.map((source) => JSON.stringify(eventsOf(source, { keep: 'all', content: true })))
+  for (const text of contents.slice(0, 4))
+    expect(eventTexts.filter((eventText) => eventText.includes(text))).not.toEqual([])
 })

@@ -65,8 +65,8 @@ export function fixed(cursor: Cursor, end: number, size: number): number {
 }
 
 export function fixed64(cursor: Cursor, end: number): Instant | null {
-  const at = fixed(cursor, end, 8)
-  return instantOf(cursor.bytes.readUInt32LE(at + 4), cursor.bytes.readUInt32LE(at))
+  const offset = fixed(cursor, end, 8)
+  return instantOf(cursor.bytes.readUInt32LE(offset + 4), cursor.bytes.readUInt32LE(offset))
 }
 
 export function int32(cursor: Cursor, end: number): number {
@@ -93,24 +93,24 @@ export function int64(cursor: Cursor, end: number): AttributeValue {
 
 /** The text up to `to`. Bytes that are not UTF-8 become U+FFFD: senders truncate texts inside a character. */
 export function text(cursor: Cursor, to: number): string {
-  const found = cursor.bytes.toString('utf8', cursor.at, to)
+  const value = cursor.bytes.toString('utf8', cursor.at, to)
   cursor.at = to
-  return found.includes('\0') ? storable(found) : found
+  return value.includes('\0') ? storable(value) : value
 }
 
-export function bytesText(cursor: Cursor, end: number, as: 'hex' | 'base64'): string {
+export function bytesText(cursor: Cursor, end: number, encoding: 'hex' | 'base64'): string {
   const to = delimited(cursor, end)
-  const found = cursor.bytes.toString(as, cursor.at, to)
+  const value = cursor.bytes.toString(encoding, cursor.at, to)
   cursor.at = to
-  return found
+  return value
 }
 
 /** An id of a trace or span. No valid one has more than 16 bytes, so a longer one needs not be whole. */
 export function hex(cursor: Cursor, end: number): string {
   const to = delimited(cursor, end)
-  const found = cursor.bytes.toString('hex', cursor.at, Math.min(to, cursor.at + 32))
+  const value = cursor.bytes.toString('hex', cursor.at, Math.min(to, cursor.at + 32))
   cursor.at = to
-  return found
+  return value
 }
 
 /** Passes the value of a field that is unknown or has another wire type than expected. */

@@ -90,17 +90,17 @@ function byteBuffer(size: number) {
   let bytes = Buffer.allocUnsafe(size)
   let length = 0
   return {
-    reserve(more: number): Buffer {
-      if (length + more > bytes.length) {
-        const larger = Buffer.allocUnsafe(2 * (length + more))
+    reserve(byteCount: number): Buffer {
+      if (length + byteCount > bytes.length) {
+        const larger = Buffer.allocUnsafe(2 * (length + byteCount))
         bytes.copy(larger, 0, 0, length)
         bytes = larger
       }
       return bytes
     },
     length: () => length,
-    advance(more: number): void {
-      length += more
+    advance(byteCount: number): void {
+      length += byteCount
     },
     written: () => bytes.subarray(0, length),
     clear(): void {
@@ -114,9 +114,9 @@ type ByteBuffer = ReturnType<typeof byteBuffer>
 /** Length and bytes. A lone surrogate becomes U+FFFD. */
 function writeText(to: ByteBuffer, text: string): void {
   const bytes = to.reserve(4 + text.length * 3)
-  const at = to.length()
-  const written = bytes.write(text, at + 4)
-  bytes.writeUInt32LE(written, at)
+  const start = to.length()
+  const written = bytes.write(text, start + 4)
+  bytes.writeUInt32LE(written, start)
   to.advance(4 + written)
 }
 
@@ -158,40 +158,40 @@ export function repeatedTexts(rowsMax: number): Column<string | null> {
   const chunk = chunkWriter()
   const numbers = new Uint32Array(rowsMax)
   const isThere = new Uint8Array(rowsMax)
-  let known = new Map<string, number>()
+  let numberByText = new Map<string, number>()
   let rows = 0
   let present = 0
 
   function end(): Chunk {
     const words = byteBuffer(64 * 1024)
     let [min, max]: [Buffer | null, Buffer | null] = [null, null]
-    for (const text of known.keys()) {
-      const at = words.length()
+    for (const text of numberByText.keys()) {
+      const start = words.length()
       writeText(words, text)
-      const word = words.written().subarray(at + 4)
+      const word = words.written().subarray(start + 4)
       if (min === null || Buffer.compare(word, min) < 0) min = Buffer.from(word)
       if (max === null || Buffer.compare(word, max) > 0) max = Buffer.from(word)
     }
     const fits = (min?.length ?? 0) <= statisticBytesMax && (max?.length ?? 0) <= statisticBytesMax
     const statistics = { nulls: rows - present, min: fits ? min : null, max: fits ? max : null }
     // A column without any value has an empty dictionary, which some readers reject.
-    const hasWords = known.size > 0
+    const hasWords = numberByText.size > 0
     const dictionaryBytes = hasWords
-      ? chunk.addPage(words.written(), dictionaryPage, known.size, encodings.plain)
+      ? chunk.addPage(words.written(), dictionaryPage, numberByText.size, encodings.plain)
       : null
     const levels = withLength(packed(isThere, rows, 1))
-    const width = Math.max(1, 32 - Math.clz32(known.size - 1))
+    const width = Math.max(1, 32 - Math.clz32(numberByText.size - 1))
     const body = hasWords ? [levels, Buffer.of(width), packed(numbers, present, width)] : [levels]
     const encoding = hasWords ? encodings.dictionary : encodings.plain
     chunk.addPage(Buffer.concat(body), dataPage, rows, encoding)
-    const used = hasWords ? [encodings.plain, encodings.dictionary] : [encodings.plain]
+    const usedEncodings = hasWords ? [encodings.plain, encodings.dictionary] : [encodings.plain]
     const ended = chunk.end({
       values: rows,
-      encodings: [...used, encodings.rle],
+      encodings: [...usedEncodings, encodings.rle],
       dictionaryBytes,
       statistics,
     })
-    known = new Map()
+    numberByText = new Map()
     rows = present = 0
     return ended
   }
@@ -202,10 +202,10 @@ export function repeatedTexts(rowsMax: number): Column<string | null> {
         isThere[rows++] = 0
         return
       }
-      let number = known.get(text)
+      let number = numberByText.get(text)
       if (number === undefined) {
-        number = known.size
-        known.set(text, number)
+        number = numberByText.size
+        numberByText.set(text, number)
       }
       numbers[present++] = number
       isThere[rows++] = 1
@@ -224,11 +224,11 @@ export function times(rowsMax: number): Column<number> {
       values[rows++] = timeMs
     },
     end() {
-      const used = values.subarray(0, rows)
+      const usedValues = values.subarray(0, rows)
       const body = Buffer.allocUnsafe(8 * rows)
       let min = Infinity
       let max = -Infinity
-      used.forEach((timeMs, row) => {
+      usedValues.forEach((timeMs, row) => {
         if (timeMs < min) min = timeMs
         if (timeMs > max) max = timeMs
         writeInt64(body, timeMs, 8 * row)
@@ -255,13 +255,15 @@ export function numbers(rowsMax: number): Column<number | null> {
       if (value !== null) values[present++] = value
     },
     end() {
-      const used = values.subarray(0, present)
+      const usedValues = values.subarray(0, present)
       const levels = withLength(packed(isThere, rows, 1))
-      const body = Buffer.concat([levels, new Uint8Array(used.buffer, 0, 8 * present)])
+      const body = Buffer.concat([levels, new Uint8Array(usedValues.buffer, 0, 8 * present)])
       chunk.addPage(body, dataPage, rows, encodings.plain)
-      const none = { min: null, max: null }
+      const emptyRange = { min: null, max: null }
       const ends =
-        present === 0 ? none : { min: double(used.reduce(least) || -0), max: double(used.reduce(most) || 0) }
+        present === 0
+          ? emptyRange
+          : { min: double(usedValues.reduce(minOf) || -0), max: double(usedValues.reduce(maxOf) || 0) }
       const statistics = { nulls: rows - present, ...ends }
       const ended = { values: rows, encodings: [encodings.plain, encodings.rle], dictionaryBytes: null }
       rows = present = 0
@@ -270,14 +272,14 @@ export function numbers(rowsMax: number): Column<number | null> {
   }
 }
 
-const least = (a: number, b: number): number => Math.min(a, b)
-const most = (a: number, b: number): number => Math.max(a, b)
+const minOf = (a: number, b: number): number => Math.min(a, b)
+const maxOf = (a: number, b: number): number => Math.max(a, b)
 
 /** Shifts would cut a time to 32 bits, and a BigInt takes ten times as long. */
-function writeInt64(to: Buffer, value: number, at: number): void {
+function writeInt64(to: Buffer, value: number, offset: number): void {
   const high = Math.floor(value / 2 ** 32)
-  to.writeUInt32LE(value - high * 2 ** 32, at)
-  to.writeInt32LE(high, at + 4)
+  to.writeUInt32LE(value - high * 2 ** 32, offset)
+  to.writeInt32LE(high, offset + 4)
 }
 
 function int64(value: number): Uint8Array {
@@ -303,7 +305,7 @@ function withLength(levels: Uint8Array): Uint8Array {
 export function packed(values: Uint8Array | Uint32Array, count: number, width: number): Uint8Array {
   const first = count === 0 ? 0 : values[0]!
   let isRun = true
-  for (let at = 1; at < count && isRun; at++) isRun = values[at] === first
+  for (let index = 1; index < count && isRun; index++) isRun = values[index] === first
   if (count === 0) return new Uint8Array(0)
   if (isRun) {
     const run = varint(count * 2)
@@ -315,23 +317,23 @@ export function packed(values: Uint8Array | Uint32Array, count: number, width: n
   const out = new Uint8Array(header.length + groups * width)
   out.set(header)
   let end = header.length
-  let held = 0
+  let bitBuffer = 0
   let bits = 0
-  for (let at = 0; at < count; at++) {
-    held |= values[at]! << bits
+  for (let index = 0; index < count; index++) {
+    bitBuffer |= values[index]! << bits
     for (bits += width; bits >= 8; bits -= 8) {
-      out[end++] = held & 0xff
-      held >>>= 8
+      out[end++] = bitBuffer & 0xff
+      bitBuffer >>>= 8
     }
   }
-  if (bits > 0) out[end] = held & 0xff
+  if (bits > 0) out[end] = bitBuffer & 0xff
   return out
 }
 
 function varint(value: number): number[] {
   const bytes: number[] = []
-  let rest = value
-  for (; rest >= 0x80; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80)
-  bytes.push(rest)
+  let remainder = value
+  for (; remainder >= 0x80; remainder >>>= 7) bytes.push((remainder & 0x7f) | 0x80)
+  bytes.push(remainder)
   return bytes
 }

@@ -31,10 +31,10 @@ test('a reader finds any events as they were sent', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(validEvent, { maxLength: 9 }), async (events) => {
       const rows = events.map(rowOf)
-      const found = await read(fileOf(rows, { rowsMax: 4, eventBytesMax: 2_000 }))
-      expect(found.map(({ event }) => event as string)).toEqual(rows.map(({ json }) => json))
-      expect(found.map(({ id }) => id as string)).toEqual(events.map(({ id }) => String(id)))
-      expect(found.map(({ occurred_at: at }) => (at as Date).getTime())).toEqual(
+      const parquetRows = await read(fileOf(rows, { rowsMax: 4, eventBytesMax: 2_000 }))
+      expect(parquetRows.map(({ event }) => event as string)).toEqual(rows.map(({ json }) => json))
+      expect(parquetRows.map(({ id }) => id as string)).toEqual(events.map(({ id }) => String(id)))
+      expect(parquetRows.map(({ occurred_at: occurredAt }) => (occurredAt as Date).getTime())).toEqual(
         rows.map(({ occurredAtMs }) => occurredAtMs),
       )
     }),
@@ -43,7 +43,7 @@ test('a reader finds any events as they were sent', async () => {
 })
 
 test('columns have the values of the fields', async () => {
-  const other = {
+  const otherEvent = {
     ...exampleEvent,
     id: 'evt_2',
     outcome: 'success',
@@ -51,7 +51,7 @@ test('columns have the values of the fields', async () => {
     metadata: null,
     durationMs: 0.25,
   }
-  const [first, second] = await read(fileOf([exampleEvent, { ...other, agent: undefined }].map(rowOf)))
+  const [first, second] = await read(fileOf([exampleEvent, { ...otherEvent, agent: undefined }].map(rowOf)))
   expect(first).toMatchObject({
     id: 'evt_1',
     org: 'org_1',
@@ -93,12 +93,12 @@ test('an empty file is readable, and many row groups are counted', async () => {
 
 test('large texts, texts beyond the BMP and lone surrogates do not shift other rows', async () => {
   const hostile = ['€'.repeat(20_000), '\u{1f600}'.repeat(9_000), '\ud800x', '\u0000', '"'.repeat(999), '']
-  const rows = hostile.map((text, at) =>
-    rowOf({ ...exampleEvent, id: `h${at}`, tool: text, error: text, metadata: { page: text } }, at),
+  const rows = hostile.map((text, index) =>
+    rowOf({ ...exampleEvent, id: `h${index}`, tool: text, error: text, metadata: { page: text } }, index),
   )
-  const found = await read(fileOf(rows))
-  expect(found.map(({ event }) => event as string)).toEqual(rows.map(({ json }) => json))
-  expect(found.map(({ tool }) => tool as string)).toEqual(hostile.map((text) => text.toWellFormed()))
+  const parquetRows = await read(fileOf(rows))
+  expect(parquetRows.map(({ event }) => event as string)).toEqual(rows.map(({ json }) => json))
+  expect(parquetRows.map(({ tool }) => tool as string)).toEqual(hostile.map((text) => text.toWellFormed()))
 })
 
 test('levels and dictionary numbers are packed as the format says', () => {

@@ -122,9 +122,9 @@ export function eventEncoder(orgId: string, createdBy: string, limits = rowGroup
     const start = offset
     const parts: Uint8Array[] = []
     const chunks = fill.end().map((chunk) => {
-      const at = offset
+      const chunkStart = offset
       parts.push(...append(chunk.pages))
-      return { chunk: { ...chunk, pages: [] }, at }
+      return { chunk: { ...chunk, pages: [] }, at: chunkStart }
     })
     groups.push({ rows, at: start, chunks })
     rows = eventBytes = 0
@@ -243,20 +243,20 @@ function schemaElement({ name, kind, isRequired }: ColumnForm): ThriftField {
 
 const zstd = 6
 
-function groupMetadata({ rows, at, chunks }: Group): ThriftField {
-  const sum = (of: 'rawBytes' | 'bytes') => chunks.reduce((total, { chunk }) => total + chunk[of], 0)
+function groupMetadata({ rows, at: groupStart, chunks }: Group): ThriftField {
+  const sum = (field: 'rawBytes' | 'bytes') => chunks.reduce((total, { chunk }) => total + chunk[field], 0)
   return {
     struct: [
       [1, { list: chunks.map(({ chunk, at: start }, index) => chunkMetadata(chunk, start, forms[index]!)) }],
       [2, { i64: sum('rawBytes') }],
       [3, { i64: rows }],
-      [5, { i64: at }],
+      [5, { i64: groupStart }],
       [6, { i64: sum('bytes') }],
     ],
   }
 }
 
-function chunkMetadata(chunk: Chunk, at: number, { name, kind }: ColumnForm): ThriftField {
+function chunkMetadata(chunk: Chunk, offset: number, { name, kind }: ColumnForm): ThriftField {
   const { nulls, min, max } = chunk.statistics
   const bound = (bytes: Uint8Array | null) => (bytes === null ? undefined : { text: bytes })
   const metadata: ThriftStruct = [
@@ -267,8 +267,8 @@ function chunkMetadata(chunk: Chunk, at: number, { name, kind }: ColumnForm): Th
     [5, { i64: chunk.values }],
     [6, { i64: chunk.rawBytes }],
     [7, { i64: chunk.bytes }],
-    [9, { i64: at + (chunk.dictionaryBytes ?? 0) }],
-    [11, chunk.dictionaryBytes === null ? undefined : { i64: at }],
+    [9, { i64: offset + (chunk.dictionaryBytes ?? 0) }],
+    [11, chunk.dictionaryBytes === null ? undefined : { i64: offset }],
     [
       12,
       {
@@ -282,7 +282,7 @@ function chunkMetadata(chunk: Chunk, at: number, { name, kind }: ColumnForm): Th
   ]
   return {
     struct: [
-      [2, { i64: at }],
+      [2, { i64: offset }],
       [3, { struct: metadata }],
     ],
   }

@@ -57,10 +57,10 @@ interface OpenFilesOwner {
 }
 
 /** Removes the appliance's files of organizations that are not among `kept`. Folders that are empty then go too. */
-export async function removeOpenFiles(owner: OpenFilesOwner, kept: ReadonlySet<string>): Promise<void> {
+export async function removeOpenFiles(owner: OpenFilesOwner, keptOrgIds: ReadonlySet<string>): Promise<void> {
   const entries = await readdir(owner.folder, { withFileTypes: true }).catch(() => [])
   for (const { name } of entries.filter((entry) => entry.isDirectory())) {
-    if (kept.has(name) || !(await isOwnFolder(owner, name))) continue
+    if (keptOrgIds.has(name) || !(await isOwnFolder(owner, name))) continue
     const folder = join(owner.folder, name)
     await removeOthers(folder, [])
     await rm(join(folder, manifestName), { force: true })
@@ -121,15 +121,15 @@ async function updateOrg(
     ) {
       ending.throwIfAborted()
       const filter = { sinceMs: day, untilMs: day + dayMs }
-      const before = old?.files.find(({ path }) => path === dayPath(day!))
+      const oldFile = old?.files.find(({ path }) => path === dayPath(day!))
       const isSame =
-        before !== undefined &&
-        (await isWhole(folder, before)) &&
+        oldFile !== undefined &&
+        (await isWhole(folder, oldFile)) &&
         // Up to the last arrival of the files events can only have gone, after it only have come.
-        (await countEvents(events, orgId, filter, { ceilingSeq: old!.lastArrival })) === before.rows &&
+        (await countEvents(events, orgId, filter, { ceilingSeq: old!.lastArrival })) === oldFile.rows &&
         (await countEvents(events, orgId, filter, { afterSeq: old!.lastArrival, ceilingSeq })) === 0
       if (isSame) {
-        files.push(before)
+        files.push(oldFile)
         continue
       }
       writer ??= openParquetWriter()
@@ -188,8 +188,8 @@ async function parseManifest(folder: string): Promise<Manifest | null> {
 
 /** After a crash the folder may have a newer file than its manifest describes. */
 async function isWhole(folder: string, { path, bytes }: ManifestFile): Promise<boolean> {
-  const found = await stat(join(folder, path)).catch(() => null)
-  return found?.size === bytes
+  const stats = await stat(join(folder, path)).catch(() => null)
+  return stats?.size === bytes
 }
 
 const partForm = /^part-\d{1,6}\.parquet(?:\.tmp)?$/

@@ -43,7 +43,7 @@ function pageBytes({
   values,
   encoding = plain,
 }: Page): Uint8Array {
-  const about =
+  const pageHeader =
     kind === dictionaryPage
       ? ([7, struct([1, i32(values)], [2, i32(plain)])] as const)
       : kind === dataPageV2
@@ -59,7 +59,12 @@ function pageBytes({
             ),
           ] as const)
         : ([5, struct([1, i32(values)], [2, i32(encoding)], [3, i32(3)], [4, i32(3)])] as const)
-  const header = thriftBytes([[1, i32(kind)], [2, i32(size)], [3, i32(packedSize ?? packed.length)], about])
+  const header = thriftBytes([
+    [1, i32(kind)],
+    [2, i32(size)],
+    [3, i32(packedSize ?? packed.length)],
+    pageHeader,
+  ])
   return Buffer.concat([header, packed])
 }
 
@@ -121,7 +126,7 @@ const endlessRun = [0xfe, 0xff, 0xff, 0xff, 0x0f, 0]
 const text = (value: string): Uint8Array =>
   Buffer.concat([Buffer.from([value.length, 0, 0, 0]), Buffer.from(value)])
 
-const files: { [what: string]: [file: File, why: string] } = {
+const files: { [caseName: string]: [file: File, why: string] } = {
   'a page that claims 2 GiB': [
     { pages: [{ size: 2 ** 31 - 1, packed: zeros(mib), values: 1 }] },
     'a page is larger than 128 MiB',
@@ -227,8 +232,8 @@ async function readAll(paths: string[]): Promise<{ said: string[]; peakMiB: numb
   const program = join(import.meta.dir, '../../tests/support/parquet-reader.ts')
   const child = run([process.execPath, program, ...paths], { cwd: import.meta.dir, env: {}, asUsers: true })
   expect(await child.exited).toBe(0)
-  const { said, peakBytes } = JSON.parse(child.stdout()) as { said: string[]; peakBytes: number }
-  return { said, peakMiB: peakBytes / mib }
+  const { said: messages, peakBytes } = JSON.parse(child.stdout()) as { said: string[]; peakBytes: number }
+  return { said: messages, peakMiB: peakBytes / mib }
 }
 
 /** Of two and three values: a header, the first value, the least difference, no bits for the others. */
@@ -246,7 +251,7 @@ const deltas = (count: number, first: number, step: number): number[] => [
 ]
 
 /** The texts a, ab, abc in the encodings that other programs write. */
-const encoded: { [what: string]: Omit<File, 'rows'> } = {
+const encoded: { [caseName: string]: Omit<File, 'rows'> } = {
   'plain values of an optional column, in gzip': {
     pages: [plainPage(gzipSync, [2, 0, 0, 0, 6, 1])],
     codec: gzip,
@@ -287,23 +292,23 @@ test.each(Object.entries(encoded))('%s are read', async (_, file) => {
   using folder = tempDir('parquet-encodings')
   const path = join(folder.path, 'a.parquet')
   writeFileSync(path, fileOf({ ...file, rows: 3 }))
-  const found: string[] = []
-  for await (const event of (await openParquetEvents(path))!.events()) found.push(event)
-  expect(found).toEqual(['a', 'ab', 'abc'])
+  const eventTexts: string[] = []
+  for await (const event of (await openParquetEvents(path))!.events()) eventTexts.push(event)
+  expect(eventTexts).toEqual(['a', 'ab', 'abc'])
 })
 
 test('each is refused with its reason, and takes no more memory than a page', async () => {
   using folder = tempDir('parquet-hostile')
-  const named = Object.entries(files)
-  const paths = named.map(([, [file]], n) => {
+  const namedFiles = Object.entries(files)
+  const paths = namedFiles.map(([, [file]], n) => {
     const path = join(folder.path, `${n}.parquet`)
     writeFileSync(path, fileOf(file))
     return path
   })
-  const { said, peakMiB } = await readAll(paths)
-  for (const [n, [what, [, why]]] of named.entries()) {
-    expect([what, said[n]]).toEqual([what, expect.stringContaining(why)])
-    expect(said[n]).toStartWith(paths[n]!)
+  const { said: messages, peakMiB } = await readAll(paths)
+  for (const [n, [caseName, [, reason]]] of namedFiles.entries()) {
+    expect([caseName, messages[n]]).toEqual([caseName, expect.stringContaining(reason)])
+    expect(messages[n]).toStartWith(paths[n]!)
   }
   expect(peakMiB).toBeLessThan(200)
 })
@@ -320,8 +325,8 @@ test('a row group of 1.5 GiB in 150 KiB, and a million copies of one event, are 
     { size: 7, packed: bytesOf(1, ...endlessRun), values: 1e6, encoding: rleDictionary },
   ]
   writeFileSync(copies, fileOf({ pages, codec: uncompressed, rows: 1e6 }))
-  const { said, peakMiB } = await readAll([large, copies])
-  expect(said).toEqual(['24 events', '1000000 events'])
+  const { said: messages, peakMiB } = await readAll([large, copies])
+  expect(messages).toEqual(['24 events', '1000000 events'])
   // The program takes 70 MiB and a page 64. Pages or parts of them that await a collection take 210 to 620.
   expect(peakMiB).toBeLessThan(200)
 })

@@ -26,17 +26,17 @@ export async function* columnTexts(
 ): AsyncGenerator<string> {
   if (chunk.type !== 'BYTE_ARRAY') throw new Error(notTexts)
   const { start, end } = rangeOf(chunk, file.byteLength)
-  let dictionary = dictionaryOf(none, 0)
-  let left = Number(chunk.num_values)
-  for (let at = start; left > 0;) {
-    if (at >= end) throw new Error('it ends before its last value')
-    const { header, length } = await headerAt(file, at, end)
+  let dictionary = dictionaryOf(noBytes, 0)
+  let remainingValues = Number(chunk.num_values)
+  for (let offset = start; remainingValues > 0;) {
+    if (offset >= end) throw new Error('it ends before its last value')
+    const { header, length } = await headerAt(file, offset, end)
     const { compressed_page_size: size } = header
     requireSize('a page', size)
     requireSize('a page', header.uncompressed_page_size)
-    if (at + length + size > end) throw new Error('a page is larger than its column')
-    const packed = new Uint8Array(await file.slice(at + length, at + length + size))
-    at += length + size
+    if (offset + length + size > end) throw new Error('a page is larger than its column')
+    const packed = new Uint8Array(await file.slice(offset + length, offset + length + size))
+    offset += length + size
     if (header.type === 'DICTIONARY_PAGE') {
       const count = requireCount(header.dictionary_page_header?.num_values)
       dictionary = dictionaryOf(unpacked(packed, header.uncompressed_page_size, chunk), count)
@@ -47,7 +47,7 @@ export async function* columnTexts(
     if (isOptional) requireAll(page)
     for (const bytes of valuesOf(page, dictionary)) yield textOf(bytes)
     release(page.bytes)
-    left -= page.count
+    remainingValues -= page.count
   }
 }
 
@@ -67,11 +67,11 @@ function rangeOf(chunk: ColumnMetaData, fileBytes: number): { start: number; end
 
 async function headerAt(
   file: AsyncBuffer,
-  at: number,
+  offset: number,
   end: number,
 ): Promise<{ header: PageHeader; length: number }> {
   for (const bytes of headerBytes) {
-    const view = new DataView(await file.slice(at, Math.min(end, at + bytes)))
+    const view = new DataView(await file.slice(offset, Math.min(end, offset + bytes)))
     const reader = { view, offset: 0 }
     try {
       return { header: parquetHeader(reader), length: reader.offset }
@@ -82,9 +82,9 @@ async function headerAt(
   throw new Error('a page has no header')
 }
 
-function requireSize(what: string, bytes: number): void {
-  if (!Number.isInteger(bytes) || bytes < 0) throw new Error(`${what} has no size`)
-  if (bytes > pageBytesMax) throw new Error(`${what} is larger than ${pageBytesMax / 1024 / 1024} MiB`)
+function requireSize(label: string, bytes: number): void {
+  if (!Number.isInteger(bytes) || bytes < 0) throw new Error(`${label} has no size`)
+  if (bytes > pageBytesMax) throw new Error(`${label} is larger than ${pageBytesMax / 1024 / 1024} MiB`)
 }
 
 function requireCount(count: number | undefined): number {
@@ -95,17 +95,17 @@ function requireCount(count: number | undefined): number {
 }
 
 function unpacked(packed: Uint8Array, length: number, { codec }: ColumnMetaData): Uint8Array {
-  const found = decompressed(packed, length, codec)
-  if (found.length !== length) throw new Error('the length of a page differs from its header')
-  return found
+  const bytes = decompressed(packed, length, codec)
+  if (bytes.length !== length) throw new Error('the length of a page differs from its header')
+  return bytes
 }
 
 function decompressed(packed: Uint8Array, length: number, codec: ColumnMetaData['codec']): Uint8Array {
   // One buffer, with a byte of room to notice a longer page. Pieces of 16 KiB, the default, would await a collection.
-  const within = { maxOutputLength: Math.max(1, length), chunkSize: Math.max(64, length + 1) }
+  const zlibOptions = { maxOutputLength: Math.max(1, length), chunkSize: Math.max(64, length + 1) }
   if (codec === 'UNCOMPRESSED') return packed
-  if (codec === 'ZSTD') return zstdDecompressSync(packed, within)
-  if (codec === 'GZIP') return gunzipSync(packed, within)
+  if (codec === 'ZSTD') return zstdDecompressSync(packed, zlibOptions)
+  if (codec === 'GZIP') return gunzipSync(packed, zlibOptions)
   if (codec !== 'SNAPPY') throw new Error(`its compression ${codec} is not supported`)
   const output = new Uint8Array(length)
   snappyUncompress(packed, output)
@@ -121,27 +121,27 @@ interface Page {
 }
 
 function pageV1(header: PageHeader, packed: Uint8Array, chunk: ColumnMetaData): Page {
-  const { data_page_header: about } = header
-  if (header.type !== 'DATA_PAGE' || about === undefined)
+  const { data_page_header: pageHeader } = header
+  if (header.type !== 'DATA_PAGE' || pageHeader === undefined)
     throw new Error(`it has a page of the kind ${header.type}`)
   const bytes = unpacked(packed, header.uncompressed_page_size, chunk)
-  return { count: requireCount(about.num_values), encoding: about.encoding, levels: null, bytes }
+  return { count: requireCount(pageHeader.num_values), encoding: pageHeader.encoding, levels: null, bytes }
 }
 
-const none = new Uint8Array(0)
+const noBytes = new Uint8Array(0)
 
 function pageV2(header: PageHeader, packed: Uint8Array, chunk: ColumnMetaData): Page {
-  const { data_page_header_v2: about } = header
-  if (about === undefined) throw new Error('a page has no header')
-  const length = about.definition_levels_byte_length
-  if (about.repetition_levels_byte_length !== 0) throw new Error(notTexts)
+  const { data_page_header_v2: pageHeader } = header
+  if (pageHeader === undefined) throw new Error('a page has no header')
+  const length = pageHeader.definition_levels_byte_length
+  if (pageHeader.repetition_levels_byte_length !== 0) throw new Error(notTexts)
   if (!(length >= 0 && length <= Math.min(packed.length, header.uncompressed_page_size)))
     throw new Error('the levels of a page are larger than the page')
-  const rest = packed.subarray(length)
-  const isPacked = about.is_compressed !== false
-  const bytes = isPacked ? unpacked(rest, header.uncompressed_page_size - length, chunk) : rest
-  const levels = length === 0 && about.num_nulls === 0 ? allThere : packed.subarray(0, length)
-  return { count: requireCount(about.num_values), encoding: about.encoding, levels, bytes }
+  const content = packed.subarray(length)
+  const isPacked = pageHeader.is_compressed !== false
+  const bytes = isPacked ? unpacked(content, header.uncompressed_page_size - length, chunk) : content
+  const levels = length === 0 && pageHeader.num_nulls === 0 ? allThere : packed.subarray(0, length)
+  return { count: requireCount(pageHeader.num_values), encoding: pageHeader.encoding, levels, bytes }
 }
 
 /** Definition levels of a page without missing values: one run, longer than any page. */
@@ -172,14 +172,14 @@ function* valuesOf({ bytes, count, encoding }: Page, dictionary: Dictionary): Ge
     const reader = { view: viewOf(bytes), offset: 0 }
     const prefixes = deltas(reader, count)
     const suffixes = deltas(reader, count)
-    let before: Uint8Array = none
+    let previousValue: Uint8Array = noBytes
     let row = 0
     for (const suffix of cut(bytes, suffixes, reader)) {
       const prefix = prefixes[row++]!
-      if (prefix < 0 || prefix > before.length)
+      if (prefix < 0 || prefix > previousValue.length)
         throw new Error('a value shares a longer prefix than the previous value has')
-      before = prefix === 0 ? suffix : Buffer.concat([before.subarray(0, prefix), suffix])
-      yield before
+      previousValue = prefix === 0 ? suffix : Buffer.concat([previousValue.subarray(0, prefix), suffix])
+      yield previousValue
     }
   } else throw new Error(`its encoding ${encoding} is not supported`)
 }
@@ -188,17 +188,20 @@ type Reader = { view: DataView; offset: number }
 
 const viewOf = (bytes: Uint8Array): DataView => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-function uint32(bytes: Uint8Array, at: number): number {
-  if (at + 4 > bytes.length) throw new Error('a page ends before its last value')
-  return (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0
+function uint32(bytes: Uint8Array, offset: number): number {
+  if (offset + 4 > bytes.length) throw new Error('a page ends before its last value')
+  return (
+    (bytes[offset]! | (bytes[offset + 1]! << 8) | (bytes[offset + 2]! << 16) | (bytes[offset + 3]! << 24)) >>>
+    0
+  )
 }
 
 function* plainValues(bytes: Uint8Array, count: number): Generator<Uint8Array> {
-  for (let at = 0, row = 0; row < count; row++) {
-    const length = uint32(bytes, at)
-    at += 4 + length
-    if (at > bytes.length) throw new Error('a page ends before its last value')
-    yield bytes.subarray(at - length, at)
+  for (let offset = 0, row = 0; row < count; row++) {
+    const length = uint32(bytes, offset)
+    offset += 4 + length
+    if (offset > bytes.length) throw new Error('a page ends before its last value')
+    yield bytes.subarray(offset - length, offset)
   }
 }
 
@@ -223,17 +226,17 @@ function dictionaryOf(bytes: Uint8Array, count: number): Dictionary {
 }
 
 function deltas(reader: Reader, count: number): Int32Array {
-  const found = new Int32Array(count)
-  if (count > 0) deltaBinaryUnpack(reader, count, found)
-  return found
+  const values = new Int32Array(count)
+  if (count > 0) deltaBinaryUnpack(reader, count, values)
+  return values
 }
 
 function* cut(bytes: Uint8Array, lengths: Int32Array, reader: Reader): Generator<Uint8Array> {
-  let at = reader.offset
+  let offset = reader.offset
   for (const length of lengths) {
-    if (length < 0 || at + length > bytes.length) throw new Error('a page ends before its last value')
-    at += length
-    yield bytes.subarray(at - length, at)
+    if (length < 0 || offset + length > bytes.length) throw new Error('a page ends before its last value')
+    offset += length
+    yield bytes.subarray(offset - length, offset)
   }
 }
 
@@ -242,23 +245,23 @@ function codesOf(bytes: Uint8Array, from: number, width: number, count: number):
   if (width > 31) throw new Error('a page has codes of more than 31 bits')
   const codes = new Uint32Array(count)
   if (width === 0) return codes
-  let at = from
+  let position = from
   for (let row = 0; row < count;) {
     let header = 0
     for (let shift = 0; ; shift += 7) {
-      const byte = bytes[at++]
+      const byte = bytes[position++]
       if (byte === undefined || shift > 28) throw new Error('a page ends before its last value')
       header += (byte & 0x7f) * 2 ** shift
       if (byte < 0x80) break
     }
     const end = Math.min(count, row + (header % 2 === 0 ? header / 2 : ((header - 1) / 2) * 8))
     if (header % 2 === 0) {
-      codes.fill(bitsAt(bytes, at, 0, width), row, end)
-      at += Math.ceil(width / 8)
+      codes.fill(bitsAt(bytes, position, 0, width), row, end)
+      position += Math.ceil(width / 8)
     } else {
       for (let bit = 0, code = row; code < end; code++, bit += width)
-        codes[code] = bitsAt(bytes, at, bit, width)
-      at += ((header - 1) / 2) * width
+        codes[code] = bitsAt(bytes, position, bit, width)
+      position += ((header - 1) / 2) * width
     }
     row = end
   }
@@ -271,9 +274,9 @@ function bitsAt(bytes: Uint8Array, from: number, bit: number, width: number): nu
     const byte = bytes[from + Math.floor((bit + read) / 8)]
     if (byte === undefined) throw new Error('a page ends before its last value')
     const offset = (bit + read) % 8
-    const taken = Math.min(8 - offset, width - read)
-    value += ((byte >>> offset) & ((1 << taken) - 1)) * 2 ** read
-    read += taken
+    const bitCount = Math.min(8 - offset, width - read)
+    value += ((byte >>> offset) & ((1 << bitCount) - 1)) * 2 ** read
+    read += bitCount
   }
   return value
 }

@@ -27,9 +27,10 @@ function openParquetThread(): ParquetThread {
     for (const { reject } of waiting.splice(0)) reject(death)
   }
   worker.onmessage = ({ data }: MessageEvent<ParquetAnswer>) => {
-    const asked = waiting.shift()
-    if ('error' in data) asked?.reject(new Error(`the Parquet file could not be written: ${data.error}`))
-    else asked?.resolve(data.result)
+    const pendingRequest = waiting.shift()
+    if ('error' in data)
+      pendingRequest?.reject(new Error(`the Parquet file could not be written: ${data.error}`))
+    else pendingRequest?.resolve(data.result)
   }
   worker.onerror = (event) => die(new Error(`the Parquet thread failed: ${event.message}`))
   worker.addEventListener('close', () => {
@@ -38,10 +39,10 @@ function openParquetThread(): ParquetThread {
   })
   const ask = (request: ParquetRequest) => {
     if (death !== null) return Promise.reject(death)
-    const asked = Promise.withResolvers<ParquetResult>()
-    waiting.push(asked)
+    const pendingRequest = Promise.withResolvers<ParquetResult>()
+    waiting.push(pendingRequest)
     worker.postMessage(request)
-    return asked.promise
+    return pendingRequest.promise
   }
   return {
     ask,
@@ -57,14 +58,14 @@ async function* encoding(
   thread: ParquetThread,
   pages: AsyncIterable<EventRow[]>,
 ): AsyncGenerator<ParquetResult> {
-  let asked: Promise<ParquetResult> | null = null
+  let pendingResult: Promise<ParquetResult> | null = null
   for await (const rows of pages) {
     const next = thread.ask(packed(rows))
     next.catch(() => undefined) // thrown when it is awaited
-    if (asked !== null) yield await asked
-    asked = next
+    if (pendingResult !== null) yield await pendingResult
+    pendingResult = next
   }
-  if (asked !== null) yield await asked
+  if (pendingResult !== null) yield await pendingResult
 }
 
 function packed(rows: EventRow[]): ParquetRequest {

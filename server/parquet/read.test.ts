@@ -17,12 +17,12 @@ function fileOf(texts: string[]): Buffer {
 }
 
 async function read(path: string): Promise<string[] | string> {
-  const found: string[] = []
+  const eventTexts: string[] = []
   try {
     const parquet = await openParquetEvents(path)
     if (parquet === null) return 'not Parquet'
-    for await (const event of parquet.events()) found.push(event)
-    return found
+    for await (const event of parquet.events()) eventTexts.push(event)
+    return eventTexts
   } catch (error) {
     if (error instanceof AppError) return error.message
     throw error
@@ -48,9 +48,9 @@ test('a cut file is an error that names it, and flipped bytes never crash the re
     writeFileSync(path, whole.subarray(0, length))
     expect(await read(path)).toStartWith(path)
   }
-  for (let at = 4; at < whole.length; at += 13) {
+  for (let offset = 4; offset < whole.length; offset += 13) {
     const changed = Buffer.from(whole)
-    changed[at]! ^= 1 << (at % 8)
+    changed[offset]! ^= 1 << (offset % 8)
     writeFileSync(path, changed)
     const outcome = await read(path)
     if (typeof outcome === 'string') expect(outcome).toStartWith(path)
@@ -63,8 +63,8 @@ test.each([
   ...['"x"', 'null', '[null]', '[{}]', '[{"path":["part-0.parquet"]}]', '[{"path":"../part-0.parquet"}]'].map(
     (files) => [`{"format":"sightglass.events","files":${files}}`, 'not the manifest'],
   ),
-])('a manifest such as %s is refused with the reason', async (text, why) => {
+])('a manifest such as %s is refused with the reason', async (text, reason) => {
   using folder = tempDir('parquet-manifest')
   writeFileSync(join(folder.path, 'manifest.json'), text!)
-  expect(await read(folder.path)).toContain(why!)
+  expect(await read(folder.path)).toContain(reason!)
 })

@@ -17,9 +17,9 @@ interface ParquetEvents {
 
 /** Null when the path is neither a folder nor a Parquet file. */
 export async function openParquetEvents(path: string): Promise<ParquetEvents | null> {
-  const found = statSync(path, { throwIfNoEntry: false })
-  if (found === undefined || (!found.isDirectory() && !(await startsAsParquet(path)))) return null
-  const files = found.isDirectory() ? await filesOf(path) : { paths: [path], isWhole: true }
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (stats === undefined || (!stats.isDirectory() && !(await startsAsParquet(path)))) return null
+  const files = stats.isDirectory() ? await filesOf(path) : { paths: [path], isWhole: true }
   let rows = 0
   for (const file of files.paths) rows += await rowsIn(file)
   return {
@@ -62,9 +62,9 @@ const manifestBytesMax = 16 * 1024 * 1024
 
 function readManifest(folder: string): Manifest | null {
   const path = join(folder, manifestName)
-  const found = statSync(path, { throwIfNoEntry: false })
-  if (found === undefined) return null
-  if (found.size > manifestBytesMax) throw unreadable(path, 'it is larger than 16 MiB')
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (stats === undefined) return null
+  if (stats.size > manifestBytesMax) throw unreadable(path, 'it is larger than 16 MiB')
   const manifest = parsed(path)
   if (
     manifest?.format === 'sightglass.events' &&
@@ -127,7 +127,9 @@ async function* eventsIn(path: string): AsyncGenerator<string> {
   if (column === undefined)
     throw unreadable(path, `it has no column "${eventColumn}" with the JSON of each event`)
   for (const { columns } of metadata.row_groups) {
-    const chunk = columns.find(({ meta_data: about }) => about?.path_in_schema.join('\0') === eventColumn)
+    const chunk = columns.find(
+      ({ meta_data: columnMetadata }) => columnMetadata?.path_in_schema.join('\0') === eventColumn,
+    )
     if (chunk?.meta_data === undefined || column.repetition_type === 'REPEATED')
       throw unreadable(path, `its column "${eventColumn}" has values that are not strings`)
     const texts = columnTexts(file, chunk.meta_data, column.repetition_type === 'OPTIONAL')
@@ -150,8 +152,8 @@ async function reading<T>(path: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-function unreadable(path: string, why: string): AppError {
-  return new AppError('not_found', `${path} cannot be read: ${why}`)
+function unreadable(path: string, reason: string): AppError {
+  return new AppError('not_found', `${path} cannot be read: ${reason}`)
 }
 
 function messageOf(error: unknown): string {

@@ -66,7 +66,7 @@ self.onmessage = ({ data }: MessageEvent<ParquetRequest>) => {
 }
 giveWay()
 
-const nothing: ParquetResult = { parts: [], facts: null }
+const emptyResult: ParquetResult = { parts: [], facts: null }
 
 function handle(request: ParquetRequest): ParquetResult {
   if (request.verb === 'begin') {
@@ -74,17 +74,17 @@ function handle(request: ParquetRequest): ParquetResult {
     const facts = { rows: 0, minTimeMs: null, maxTimeMs: null, bytes: 0, sha256: '' }
     const hash = new Bun.CryptoHasher('sha256')
     draft = { encoder: eventEncoder(orgId, createdBy), file: openDraft(path), facts, hash }
-    return nothing
+    return emptyResult
   }
   if (request.verb === 'replace') {
     mkdirSync(dirname(request.path), { recursive: true, mode: 0o700 })
     writeWhole(request.path, request.text)
-    return nothing
+    return emptyResult
   }
   if (request.verb === 'close') {
     discard()
     setTimeout(() => process.exit(0)) // in a worker this ends the thread only
-    return nothing
+    return emptyResult
   }
   if (draft === null) throw new Error('no file was begun')
   if (request.verb === 'rows') {
@@ -106,9 +106,9 @@ function* rowsOf({
   provenance,
 }: ParquetRequest & { verb: 'rows' }): Generator<EventRow> {
   const records = JSON.parse(provenance) as (Provenance | null)[]
-  let at = 0
+  let offset = 0
   for (let row = 0; row < lengths.length; row++) {
-    const json = text.slice(at, (at += lengths[row]!))
+    const json = text.slice(offset, (offset += lengths[row]!))
     const record = records[row] ?? undefined
     yield { json, occurredAtMs: times[2 * row]!, receivedAtMs: times[2 * row + 1]!, provenance: record }
   }

@@ -24,18 +24,18 @@ export function thriftBytes(struct: ThriftStruct): Uint8Array {
 }
 
 function writeStruct(out: number[], struct: ThriftStruct): void {
-  let before = 0
+  let previousNumber = 0
   for (const [number, field] of struct) {
     if (field === undefined) continue
     const type = 'bool' in field && !field.bool ? boolFalse : typeNumbers[kindOf(field)]
-    const step = number - before
+    const step = number - previousNumber
     if (step > 0 && step <= 15) out.push((step << 4) | type)
     else {
       out.push(type)
       writeVarint(out, zigZag(number))
     }
     if (!('bool' in field)) writeValue(out, field)
-    before = number
+    previousNumber = number
   }
   out.push(0)
 }
@@ -54,7 +54,7 @@ function writeValue(out: number[], field: ThriftField): void {
       out.push(0xf0 | type)
       writeVarint(out, list.length)
     }
-    for (const each of list) writeValue(out, each)
+    for (const item of list) writeValue(out, item)
   } else if ('bool' in field) out.push(field.bool ? 1 : boolFalse)
   else writeVarint(out, zigZag('i16' in field ? field.i16 : 'i32' in field ? field.i32 : field.i64))
 }
@@ -69,7 +69,7 @@ function zigZag(value: number): number {
 }
 
 function writeVarint(out: number[], value: number): void {
-  let rest = value
-  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) out.push((rest % 0x80) | 0x80)
-  out.push(rest)
+  let remainder = value
+  for (; remainder >= 0x80; remainder = Math.floor(remainder / 0x80)) out.push((remainder % 0x80) | 0x80)
+  out.push(remainder)
 }

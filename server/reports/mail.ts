@@ -90,8 +90,8 @@ export async function sendMail(server: MailServer, mail: ReportMail): Promise<vo
 
 function mailText({ title, range, report: { facts, fileName, totals } }: ReportMail): string {
   const width = Math.max(...totals.map(({ name }) => name.length))
-  const lines = totals.map(({ name, count, before }) => {
-    const earlier = before === null ? notComparable : `${countText(before)} before`
+  const lines = totals.map(({ name, count, before: previousCount }) => {
+    const earlier = previousCount === null ? notComparable : `${countText(previousCount)} before`
     return `${name.padEnd(width)}  ${countText(count)} (${earlier})`
   })
   return `${title} of ${visible(facts.org)}: ${range}

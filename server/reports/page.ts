@@ -42,12 +42,12 @@ export function reportPage({ facts, key, counts, requests, impostors }: ReportCo
       ['Count', 'Before'],
       Object.entries(types)
         .toSorted(([, a], [, b]) => b.count - a.count)
-        .flatMap(([type, of]) => [
-          [type, of.count, of.before],
-          ...Object.entries(of.outcomes).map(([outcome, { count, before }]) => [
+        .flatMap(([type, typeCounts]) => [
+          [type, typeCounts.count, typeCounts.before],
+          ...Object.entries(typeCounts.outcomes).map(([outcome, { count, before: previousCount }]) => [
             `${type}, ${outcome}`,
             count,
-            before,
+            previousCount,
           ]),
         ]) as Row[],
     ),
@@ -95,12 +95,16 @@ export interface Total {
 }
 
 export function totalsOf(counts: Pick<AnalyticsCounts, 'headlines'>): Total[] {
-  return counts.headlines.map(({ name, count, before }) => ({ name, count, before }))
+  return counts.headlines.map(({ name, count, before: previousCount }) => ({
+    name,
+    count,
+    before: previousCount,
+  }))
 }
 
 function headlines(totals: Total[]): string {
-  const cells = totals.map(({ name, count, before }) => {
-    const earlier = before === null ? notComparable : `${countText(before)} before`
+  const cells = totals.map(({ name, count, before: previousCount }) => {
+    const earlier = previousCount === null ? notComparable : `${countText(previousCount)} before`
     return `<div><dt>${name}</dt><dd><b>${countText(count)}</b><small>${earlier}</small></dd></div>`
   })
   return `<dl class="headlines">${cells.join('')}</dl>`
@@ -139,13 +143,13 @@ function timeline({ edges, zone }: PeriodView, { counted, unit }: AnalyticsCount
   const sums = Array.from({ length: steps }, (_, step) =>
     stacks.reduce((sum, { counts }) => sum + counts[step]!, 0),
   )
-  const most = Math.max(...sums)
-  if (most === 0) return `<p>No ${unit.label.toLowerCase()} in this range.</p>`
+  const maxCount = Math.max(...sums)
+  if (maxCount === 0) return `<p>No ${unit.label.toLowerCase()} in this range.</p>`
   const plot = { width: (box.width - box.left) / steps, height: box.height - box.top - box.bottom }
   const bars = sums.map((sum, step) => {
     let y = box.top + plot.height
     const parts = stacks.map(({ id, counts }) => {
-      const height = (counts[step]! / most) * plot.height
+      const height = (counts[step]! / maxCount) * plot.height
       y -= height
       if (height === 0) return ''
       const place = `x="${round(box.left + step * plot.width)}" y="${round(y)}"`
@@ -157,7 +161,7 @@ function timeline({ edges, zone }: PeriodView, { counted, unit }: AnalyticsCount
   const scale = [0, 0.5, 1].map((part) => {
     const y = round(box.top + plot.height * (1 - part))
     const place = `x="${box.left - 6}" y="${y + 4}" text-anchor="end"`
-    const label = countText(Math.round(most * part))
+    const label = countText(Math.round(maxCount * part))
     return `<path d="M${box.left} ${y}H${box.width}"/><text ${place}>${label}</text>`
   })
   const days = [0, 1, 2, 3, 4, 5].map((part) => {
@@ -167,7 +171,7 @@ function timeline({ edges, zone }: PeriodView, { counted, unit }: AnalyticsCount
   })
   const shown = stacks.filter(({ counts }) => counts.some((count) => count > 0))
   const legend = shown.map(({ id, name }) => `<li><i class="${id}"></i>${name}</li>`)
-  const about = `at most ${countText(most)} ${unit.label.toLowerCase()} per bar`
+  const about = `at most ${countText(maxCount)} ${unit.label.toLowerCase()} per bar`
   return `<section>
 <h2>${unit.label} ${perStep(edges)}, by outcome</h2>
 <ul class="legend">${legend.join('')}</ul>
@@ -192,21 +196,21 @@ ${table('Purposes', ['Requests', 'Before'], rowsOf(purposes))}`
 
 function judgeNotes(unjudged: DetectRequests['unjudged']): string {
   if (unjudged === null) return ''
-  const when = unjudged.before === null ? '' : ` before ${unjudged.before.slice(0, 10)}`
-  return `<p>The judge of ${countText(unjudged.count)} verdicts was not recorded${when}.</p>\n`
+  const timeText = unjudged.before === null ? '' : ` before ${unjudged.before.slice(0, 10)}`
+  return `<p>The judge of ${countText(unjudged.count)} verdicts was not recorded${timeText}.</p>\n`
 }
 
 /** Verdicts that are worth no more than a sender's word, in whole or in part. */
 function judgementTables(judgements: DetectRequests['judgements'], unit: Unit): string {
-  const rowsOf = (some: DetectRequests['judgements']): Row[] => {
-    const rows = some.map((row): Row => {
+  const rowsOf = (judgementCounts: DetectRequests['judgements']): Row[] => {
+    const rows = judgementCounts.map((row): Row => {
       const name = `${row.verdict ?? '(other)'}, ${keyName(row)}`
       return [name, row.count, row.before]
     })
     return comparedRows(rows, unit)
   }
   const observed = judgements.filter(
-    ({ judgedBy, by }) => judgedBy === 'appliance' && by !== applianceObserver,
+    ({ judgedBy, by: keyId }) => judgedBy === 'appliance' && keyId !== applianceObserver,
   )
   const reported = judgements.filter(({ judgedBy }) => judgedBy === 'sender')
   const columns = ['Requests', 'Before']
@@ -214,9 +218,9 @@ function judgementTables(judgements: DetectRequests['judgements'], unit: Unit): 
 ${table('Verdicts reported by senders, not checked and not counted above', columns, rowsOf(reported))}`
 }
 
-function keyName({ by, label }: DetectRequests['judgements'][number]): string {
-  if (by === null) return 'other keys'
-  return label === null ? `key ${by}` : `key ${label} (${by})`
+function keyName({ by: keyId, label }: DetectRequests['judgements'][number]): string {
+  if (keyId === null) return 'other keys'
+  return label === null ? `key ${keyId}` : `key ${label} (${keyId})`
 }
 
 function impostorTable(impostors: Impostor[]): string {
@@ -225,14 +229,16 @@ function impostorTable(impostors: Impostor[]): string {
 }
 
 /** With `outcome`, a third column: how many of the events had it. */
-function breakdownRows({ rows, more }: BreakdownView, outcome?: string): Row[] {
-  const found = rows.map(({ value, count, before, outcomes }): Row => [
+function breakdownRows({ rows, more: hiddenValues }: BreakdownView, outcome?: string): Row[] {
+  const valueRows = rows.map(({ value, count, before: previousCount, outcomes }): Row => [
     value ?? '(others)',
     count,
-    before,
+    previousCount,
     ...(outcome === undefined ? [] : [outcomes[outcome] ?? 0]),
   ])
-  return more === null ? found : [...found, [`(${countText(more.values)} more)`, more.count, more.before]]
+  return hiddenValues === null
+    ? valueRows
+    : [...valueRows, [`(${countText(hiddenValues.values)} more)`, hiddenValues.count, hiddenValues.before]]
 }
 
 /** Nothing without rows. */

@@ -28,16 +28,34 @@ const start = '<script type="application/json" id="sightglass-proof">'
 const end = '</script>\n</body>\n</html>\n'
 
 /** What is signed; the verifier in the browser builds the same text. */
-const signedText = ({ orgId, org, since, until, at, events, digest }: Omit<Proof, 'signature'>): string =>
-  JSON.stringify([format, orgId, org, since, until, at, events, digest])
+const signedText = ({
+  orgId,
+  org,
+  since,
+  until,
+  at: createdAt,
+  events,
+  digest,
+}: Omit<Proof, 'signature'>): string =>
+  JSON.stringify([format, orgId, org, since, until, createdAt, events, digest])
 
 /** `body` is the document up to its proof, and contains no other `<script`. */
 export function signReport(body: string, facts: ReportFacts, key: SigningKey): string {
-  const { orgId, org, since, until, at, events } = facts
+  const { orgId, org, since, until, at: createdAt, events } = facts
   const digest = createHash('sha256')
     .update(body + start + end)
     .digest('hex')
-  const unsigned = { format, orgId, org, since, until, at, events, digest, key: key.publicKey } as const
+  const unsigned = {
+    format,
+    orgId,
+    org,
+    since,
+    until,
+    at: createdAt,
+    events,
+    digest,
+    key: key.publicKey,
+  } as const
   const proof: Proof = { ...unsigned, signature: key.sign(signedText(unsigned)) }
   return body + start + proofJson(proof) + end
 }
@@ -52,16 +70,17 @@ export function verifyReport(bytes: Uint8Array, trusted: string | null): ReportV
   const broken = (fault: string): ReportVerdict => ({ ok: false, fault })
   const text = decode(bytes)
   if (text === null) return broken('It is not UTF-8 text')
-  const [body, rest, ...others] = text.split(start)
-  if (rest === undefined || others.length > 0 || !rest.endsWith(end)) return broken('It has no proof')
-  const written = rest.slice(0, -end.length)
+  const [body, proofPart, ...extraParts] = text.split(start)
+  if (proofPart === undefined || extraParts.length > 0 || !proofPart.endsWith(end))
+    return broken('It has no proof')
+  const written = proofPart.slice(0, -end.length)
   const proof = parseProof(written)
   if (proof === null) return broken('Its proof is malformed')
   const { format: _, digest, signature, ...facts } = proof
-  const found = createHash('sha256')
+  const actualDigest = createHash('sha256')
     .update(body + start + end)
     .digest('hex')
-  if (found !== digest) return { ...facts, ...broken('It was changed after it was signed') }
+  if (actualDigest !== digest) return { ...facts, ...broken('It was changed after it was signed') }
   if (!isSignedBy(proof.key, signedText(proof), signature))
     return { ...facts, ...broken('Its signature does not match') }
   if (trusted !== null && trusted !== proof.key) return { ...facts, ...broken('Another key signed it') }

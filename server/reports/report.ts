@@ -29,8 +29,8 @@ export async function draftReport(
     detectClaims(scope),
   ])
   const { since, until } = counts.period
-  const at = isoTime(period.nowMs)
-  const facts = { orgId: org.id, org: org.name, since, until, at, events: counts.all.count }
+  const createdAt = isoTime(period.nowMs)
+  const facts = { orgId: org.id, org: org.name, since, until, at: createdAt, events: counts.all.count }
   return {
     body: reportPage({ facts, key: publicKey, counts, requests, impostors }),
     facts,

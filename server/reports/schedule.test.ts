@@ -6,9 +6,14 @@ import { UsageError } from '../errors.ts'
 import { mailServer } from './mail.ts'
 import { duePeriods, nextCompleteMs, reportId, reportRules } from './schedule.ts'
 
-const at = (text: string): number => Date.parse(text)
-const shown = (every: 'day' | 'week' | 'month', zone: string, now: string, sent: string | null = null) =>
-  duePeriods({ every, zone }, at(now), sent === null ? null : at(sent)).map(
+const parseMs = (text: string): number => Date.parse(text)
+const shown = (
+  every: 'day' | 'week' | 'month',
+  zone: string,
+  now: string,
+  lastSentAt: string | null = null,
+) =>
+  duePeriods({ every, zone }, parseMs(now), lastSentAt === null ? null : parseMs(lastSentAt)).map(
     ({ name, sinceMs, untilMs }) =>
       `${name} ${new Date(sinceMs).toISOString().slice(0, 16)} ${(untilMs - sinceMs) / 3_600_000}`,
   )
@@ -39,14 +44,14 @@ describe('periods', () => {
   test('a period is complete ten minutes after its end', () => {
     expect(shown('day', 'UTC', '2026-11-23T00:09:59Z')[0]).toStartWith('2026-11-21')
     expect(shown('day', 'UTC', '2026-11-23T00:10:00Z')[0]).toStartWith('2026-11-22')
-    expect(nextCompleteMs({ every: 'day', zone: 'UTC' }, at('2026-11-23T00:10Z'))).toBe(
-      at('2026-11-24T00:10Z'),
+    expect(nextCompleteMs({ every: 'day', zone: 'UTC' }, parseMs('2026-11-23T00:10Z'))).toBe(
+      parseMs('2026-11-24T00:10Z'),
     )
   })
 
   test('periods that were missed follow, at most seven; a clock that was set back repeats none', () => {
-    const missed = shown('day', 'UTC', '2026-11-23T12:00Z', '2026-11-20T00:00Z').map((each) =>
-      each.slice(0, 10),
+    const missed = shown('day', 'UTC', '2026-11-23T12:00Z', '2026-11-20T00:00Z').map((period) =>
+      period.slice(0, 10),
     )
     expect(missed).toEqual(['2026-11-20', '2026-11-21', '2026-11-22'])
     expect(shown('day', 'UTC', '2026-11-23T12:00Z', '2026-01-01T00:00Z')).toHaveLength(7)
@@ -54,7 +59,7 @@ describe('periods', () => {
     expect(shown('day', 'UTC', '2026-11-20T12:00Z', '2026-11-23T00:00Z')).toEqual([])
     // Samoa skipped 2011-12-30.
     const samoa = shown('day', 'Pacific/Apia', '2011-12-31T12:00Z', '2011-12-29T10:00Z')
-    expect(samoa.map((each) => each.slice(0, 10))).toEqual(['2011-12-29', '2011-12-31'])
+    expect(samoa.map((period) => period.slice(0, 10))).toEqual(['2011-12-29', '2011-12-31'])
   })
 
   test('law: run at any times, the periods join without a gap and none is repeated', () => {
@@ -67,16 +72,16 @@ describe('periods', () => {
     )
     const every = fc.constantFrom('day' as const, 'week' as const, 'month' as const)
     const waits = fc.array(fc.integer({ min: 1, max: 6 * 24 * 60 }), { minLength: 1, maxLength: 40 })
-    const start = fc.integer({ min: at('2011-01-01T00:00Z'), max: at('2027-01-01T00:00Z') })
+    const start = fc.integer({ min: parseMs('2011-01-01T00:00Z'), max: parseMs('2027-01-01T00:00Z') })
     fc.assert(
-      fc.property(zones, every, start, waits, (zone, each, startMs, minutes) => {
+      fc.property(zones, every, start, waits, (zone, interval, startMs, minutes) => {
         let now = startMs
-        let sent: number | null = null
+        let sentMs: number | null = null
         for (const wait of minutes) {
-          for (const { sinceMs, untilMs } of duePeriods({ every: each, zone }, now, sent)) {
-            if (sent !== null) expect(sinceMs).toBe(sent)
+          for (const { sinceMs, untilMs } of duePeriods({ every: interval, zone }, now, sentMs)) {
+            if (sentMs !== null) expect(sinceMs).toBe(sentMs)
             expect(untilMs).toBeLessThanOrEqual(now)
-            sent = untilMs
+            sentMs = untilMs
           }
           now += wait * 60_000
         }
@@ -95,7 +100,7 @@ describe('options', () => {
       { org: null, every: 'month', zone: 'UTC', siteIds: [], to: [{ email: 'ops@example.com' }] },
       { org: null, every: 'day', zone: 'UTC', siteIds: [], to: [{ webhook: 'a@b' }] },
     ])
-    const given = {
+    const ruleFields = {
       every: 'day',
       zone: 'Asia/Tokyo',
       sites: ['shop'],
@@ -104,7 +109,7 @@ describe('options', () => {
       email: ['a@b.c'],
       webhook: ['ep_1', 'Ops team'],
     }
-    expect(tables(given)).toEqual([
+    expect(tables(ruleFields)).toEqual([
       {
         org: 'acme',
         every: 'day',
@@ -165,13 +170,13 @@ describe('options', () => {
 
   test('reports by email need a mail server and a sender', () => {
     const server = mailServer('smtps://mail.example')
-    const given = { report: reportRules('day=x@y.z'), 'smtp-url': server, 'smtp-from': 'a@b.c' }
-    expect(reportsConfig(given).mailServer).toEqual({ ...server, from: 'a@b.c' })
+    const settings = { report: reportRules('day=x@y.z'), 'smtp-url': server, 'smtp-from': 'a@b.c' }
+    expect(reportsConfig(settings).mailServer).toEqual({ ...server, from: 'a@b.c' })
     const together = '--smtp-url and --smtp-from must be set together'
-    expect(() => reportsConfig({ ...given, 'smtp-from': null })).toThrow(together)
-    const without = { ...given, 'smtp-url': null, 'smtp-from': null }
-    expect(() => reportsConfig(without)).toThrow('a report by email needs --smtp-url and --smtp-from')
-    expect(reportsConfig({ ...without, report: reportRules('day=/r') }).mailServer).toBeNull()
+    expect(() => reportsConfig({ ...settings, 'smtp-from': null })).toThrow(together)
+    const noMailSettings = { ...settings, 'smtp-url': null, 'smtp-from': null }
+    expect(() => reportsConfig(noMailSettings)).toThrow('a report by email needs --smtp-url and --smtp-from')
+    expect(reportsConfig({ ...noMailSettings, report: reportRules('day=/r') }).mailServer).toBeNull()
   })
 
   test('mail servers: default ports, encoded passwords, IPv6', () => {

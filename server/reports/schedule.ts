@@ -35,10 +35,12 @@ const fields = ['org', 'every', 'zone', 'sites', 'folder', 'email', 'webhook']
 export function reportRules(text: string): ReportRule[] {
   const rules = optionTables(text, 'report', fields)?.map(ruleOf) ?? pairsOf(text)
   if (rules.length > rulesMax) throw new UsageError(`at most ${rulesMax} reports can be scheduled`)
-  const sent = rules.flatMap((rule) =>
+  const deliveries = rules.flatMap((rule) =>
     rule.to.map((to) => ({ every: rule.every, to: receiverName(to), key: outletKey(rule, to) })),
   )
-  const twice = sent.find(({ key }, index) => sent.slice(0, index).some((other) => other.key === key))
+  const twice = deliveries.find(({ key }, index) =>
+    deliveries.slice(0, index).some((earlierDelivery) => earlierDelivery.key === key),
+  )
   if (twice !== undefined)
     throw new UsageError(`${twice.to} would receive the same ${howOften[twice.every]} report twice`)
   return rules
@@ -60,13 +62,13 @@ function pairsOf(text: string): ReportRule[] {
   return pairs
     .filter((pair) => pair !== '')
     .map((pair) => {
-      const at = pair.indexOf('=')
-      if (at <= 0 || at === pair.length - 1)
+      const equalsIndex = pair.indexOf('=')
+      if (equalsIndex <= 0 || equalsIndex === pair.length - 1)
         throw new UsageError(
           `"${pair}" is not EVERY=FOLDER, EVERY=EMAIL or EVERY=webhook:ENDPOINT, such as week=/srv/reports`,
         )
-      const to = [receiverOf(pair.slice(at + 1))]
-      return { org: null, every: everyOf(pair.slice(0, at)), zone: 'UTC', siteIds: [], to }
+      const to = [receiverOf(pair.slice(equalsIndex + 1))]
+      return { org: null, every: everyOf(pair.slice(0, equalsIndex)), zone: 'UTC', siteIds: [], to }
     })
 }
 
@@ -81,31 +83,31 @@ function endpointName(text: string): string {
   throw new UsageError(`a webhook endpoint is named by its id or its label, not "${text.slice(0, 100)}"`)
 }
 
-function ruleOf(given: OptionTable): ReportRule {
-  const every = everyOf(given.text('every'))
-  const zone = given.text('zone', 'UTC')
+function ruleOf(optionTable: OptionTable): ReportRule {
+  const every = everyOf(optionTable.text('every'))
+  const zone = optionTable.text('zone', 'UTC')
   if (!isZone(zone)) throw new UsageError(`"${zone}" is not an IANA time zone such as Europe/Berlin`)
-  const siteIds = given.texts('sites')
+  const siteIds = optionTable.texts('sites')
   if (siteIds.length > sitesMax) throw new UsageError(`a report has at most ${sitesMax} sites`)
   if (siteIds.some((id) => id === '' || [...id].length > limits.idCharsMax))
     throw new UsageError(`a site has 1 to ${limits.idCharsMax} characters`)
-  const emails = given.texts('email')
+  const emails = optionTable.texts('email')
   if (emails.length > emailsMax) throw new UsageError(`a report is sent to at most ${emailsMax} addresses`)
-  const webhooks = given.texts('webhook')
+  const webhooks = optionTable.texts('webhook')
   if (webhooks.length > webhooksMax)
     throw new UsageError(`a report is sent to at most ${webhooksMax} webhook endpoints`)
-  const folder = given.optional('folder')
+  const folder = optionTable.optional('folder')
   const to = [
     ...(folder === null ? [] : [{ folder: resolve(folder) }]),
     ...emails.map((email) => ({ email: emailOf(email) })),
     ...webhooks.map((name) => ({ webhook: endpointName(name) })),
   ]
   if (to.length === 0) throw new UsageError('[[report]] needs folder, email or webhook')
-  return { org: given.optional('org'), every, zone, siteIds, to }
+  return { org: optionTable.optional('org'), every, zone, siteIds, to }
 }
 
 function everyOf(text: string): Every {
-  const every = everies.find((each) => each === text)
+  const every = everies.find((candidate) => candidate === text)
   if (every === undefined) throw new UsageError(`every is ${everies.join(', ')}, not "${text}"`)
   return every
 }

@@ -66,10 +66,15 @@ export function makeScheduledReports(
   // A clock that was set back must not leave an outlet waiting.
   const isDue = ({ dueAtMs }: Outlet, now: number) => dueAtMs <= now || dueAtMs > now + hourMs
 
-  async function attempt(outlet: Outlet, made: MadeReports, now: number, ending: AbortSignal): Promise<void> {
+  async function attempt(
+    outlet: Outlet,
+    reportCache: MadeReports,
+    now: number,
+    ending: AbortSignal,
+  ): Promise<void> {
     const { rule, to } = outlet
     try {
-      totals.sent += await deliverDue(services, outlet, made, now, ending)
+      totals.sent += await deliverDue(services, outlet, reportCache, now, ending)
       Object.assign(outlet, { tries: 0, problem: null })
       // Another node may have sent it, or the clock may be wrong, so the audit log is asked again within the hour.
       outlet.dueAtMs = Math.min(nextCompleteMs(rule, now), now + hourMs)
@@ -87,10 +92,10 @@ export function makeScheduledReports(
   return {
     isDue: (now) => outlets.some((outlet) => isDue(outlet, now)),
     async run(now, ending) {
-      const made: MadeReports = { last: null }
-      for (const outlet of outlets.filter((each) => isDue(each, now))) {
+      const reportCache: MadeReports = { last: null }
+      for (const outlet of outlets.filter((candidate) => isDue(candidate, now))) {
         ending.throwIfAborted()
-        await attempt(outlet, made, now, ending)
+        await attempt(outlet, reportCache, now, ending)
       }
     },
     problems() {
@@ -102,13 +107,28 @@ export function makeScheduledReports(
     metrics() {
       if (outlets.length === 0) return []
       const failing = outlets.filter(({ problem }) => problem !== null).length
-      const of = (name: string, help: string, kind: 'counter' | 'gauge', value: number) => {
+      const createMetric = (name: string, help: string, kind: 'counter' | 'gauge', value: number) => {
         return { name: `sightglass_${name}`, help, kind, samples: [{ value }] }
       }
       return [
-        of('reports_sent_total', 'Scheduled reports written or sent, by receiver.', 'counter', totals.sent),
-        of('report_failures_total', 'Failed attempts to write or send a report.', 'counter', totals.failed),
-        of('reports_failing', 'Receivers whose last attempt failed. It is retried.', 'gauge', failing),
+        createMetric(
+          'reports_sent_total',
+          'Scheduled reports written or sent, by receiver.',
+          'counter',
+          totals.sent,
+        ),
+        createMetric(
+          'report_failures_total',
+          'Failed attempts to write or send a report.',
+          'counter',
+          totals.failed,
+        ),
+        createMetric(
+          'reports_failing',
+          'Receivers whose last attempt failed. It is retried.',
+          'gauge',
+          failing,
+        ),
       ]
     },
   }
@@ -129,7 +149,7 @@ interface MadeReports {
 async function deliverDue(
   services: ReportServices,
   { rule, to }: Outlet,
-  made: MadeReports,
+  reportCache: MadeReports,
   now: number,
   ending: AbortSignal,
 ): Promise<number> {
@@ -141,31 +161,31 @@ async function deliverDue(
   const filter = { actions: ['report.sent'], targets: [target] }
   const [newest] = (await store.audit.list({ orgId: org.id, filter, limit: 1, beforeSeq: null })).entries
   const sentUntilMs = newest === undefined ? null : Date.parse(String(newest.metadata['until']))
-  let sent = 0
+  let sentCount = 0
   for (const period of duePeriods(rule, now, sentUntilMs)) {
     // Its entry may have expired, so it is not known whether it was sent.
     if (sentUntilMs === null && auditDays !== null && period.untilMs < now - auditDays * dayMs) continue
     ending.throwIfAborted()
-    const wanted = { org, rule, period, id, now }
-    const report = await makeReport(services, wanted, made)
+    const reportRequest = { org, rule, period, id, now }
+    const report = await makeReport(services, reportRequest, reportCache)
     const since = isoTime(period.sinceMs)
     const until = isoTime(period.untilMs)
     const label = receiverName(to)
     const metadata = { label, since, until, events: report.draft.facts.events }
     const act = { action: 'report.sent', target, metadata, id: entryId(`${target} ${since}`) }
-    const proof = await deliver(services, endpoint ?? to, report, wanted, act)
+    const proof = await deliver(services, endpoint ?? to, report, reportRequest, act)
     if (proof === null) continue
     log.info('report_sent', { orgId: org.id, every: rule.every, to: label, since, until, ...proof })
-    sent++
+    sentCount++
   }
-  return sent
+  return sentCount
 }
 
 /** It may be created later, by the setup of the first owner or by a person. */
 async function orgOf({ orgs }: Pick<Store, 'orgs'>, { org }: ReportRule): Promise<Org> {
-  const found = (await orgs.find(org ?? 'default')) ?? (org === null ? (await orgs.list())[0] : null)
-  if (!found) throw new AppError('not_found', `There is no organization "${org ?? 'default'}".`)
-  return found
+  const organization = (await orgs.find(org ?? 'default')) ?? (org === null ? (await orgs.list())[0] : null)
+  if (!organization) throw new AppError('not_found', `There is no organization "${org ?? 'default'}".`)
+  return organization
 }
 
 interface Wanted {
@@ -179,10 +199,10 @@ interface Wanted {
 async function makeReport(
   { store, key }: ReportServices,
   { org, rule, period, id, now }: Wanted,
-  made: MadeReports,
+  reportCache: MadeReports,
 ): Promise<SignedReport> {
   const name = `${id} ${period.name}`
-  if (made.last?.key === name) return made.last
+  if (reportCache.last?.key === name) return reportCache.last
   const search = new URLSearchParams({
     since: isoTime(period.sinceMs),
     until: isoTime(period.untilMs),
@@ -193,8 +213,8 @@ async function makeReport(
   const draft = await draftReport(store, org, readPeriod(query, now), key.publicKey)
   // The id tells reports of the same period with other zones or sites apart.
   draft.fileName = `sightglass-${org.slug}-${rule.every}-${period.name}-${id.slice(-8)}.html`
-  made.last = { key: name, draft, html: signReport(draft.body, draft.facts, key) }
-  return made.last
+  reportCache.last = { key: name, draft, html: signReport(draft.body, draft.facts, key) }
+  return reportCache.last
 }
 
 const titles = { day: 'Daily report', week: 'Weekly report', month: 'Monthly report' } as const
@@ -267,8 +287,8 @@ async function writeReport(path: string, text: string): Promise<void> {
   await mkdir(folder, { recursive: true })
   if (!(await exists(path))) await linkDraft(folder, name, text)
   const names = await readdir(folder)
-  const left = names.filter((each) => each.startsWith(`.${name}.`) && each.endsWith('.tmp'))
-  await Promise.all(left.map((each) => rm(join(folder, each), { force: true })))
+  const draftNames = names.filter((fileName) => fileName.startsWith(`.${name}.`) && fileName.endsWith('.tmp'))
+  await Promise.all(draftNames.map((draftName) => rm(join(folder, draftName), { force: true })))
   await synced(folder, 'r', async () => undefined)
 }
 

@@ -30,12 +30,13 @@ export async function reportEndpoint(
 ): Promise<Endpoint> {
   const endpoints = await webhooks.bareEndpoints(orgId)
   const byId = endpoints.find(({ id }) => id === name)
-  const [found, other] = byId === undefined ? endpoints.filter(({ label }) => label === name) : [byId]
-  if (other !== undefined)
+  const [endpoint, secondEndpoint] =
+    byId === undefined ? endpoints.filter(({ label }) => label === name) : [byId]
+  if (secondEndpoint !== undefined)
     throw new AppError('conflict', `Several webhook endpoints have the label "${name}". Use the id of one.`)
-  if (found === undefined)
+  if (endpoint === undefined)
     throw new AppError('not_found', `There is no webhook endpoint with the id or the label "${name}".`)
-  return found
+  return endpoint
 }
 
 /** The audit entry of a delivery. */
@@ -106,12 +107,21 @@ function messageText(report: WebhookReport, publicUrl: string | null, now: numbe
   const link = `${publicUrl ?? ''}/analytics?${query}`
   const counts = firstTotal(totals)
   const text = `${title} of ${escapeForChat(org)}: ${range}. ${counts}.${publicUrl === null ? '' : ` ${link}`}`
-  const about = { reportId: id, every: rule.every, zone: rule.zone, period: period.name, since, until }
+  const reportFields = { reportId: id, every: rule.every, zone: rule.zone, period: period.name, since, until }
   const file = {
     fileName,
     bytes: Buffer.byteLength(report.html),
     sha256: createHash('sha256').update(report.html).digest('hex'),
   }
-  const data = { ...about, organization: org, sites: rule.siteIds, events, totals, link, ...file, html }
+  const data = {
+    ...reportFields,
+    organization: org,
+    sites: rule.siteIds,
+    events,
+    totals,
+    link,
+    ...file,
+    html,
+  }
   return JSON.stringify({ type: 'report.ready', timestamp: isoTime(now), text, data })
 }

@@ -12,14 +12,14 @@ test('a policy changed at noon judges morning requests by the old one', () => {
     { version: 2, fromMs: noon, text: file('/x', '/new') },
     { version: 1, fromMs: noon - 4 * hourMs, text: file('/old') },
   ])
-  const of = (path: string, timeMs: number) => mark('GPTBot', path, timeMs)
+  const markPath = (path: string, timeMs: number) => mark('GPTBot', path, timeMs)
   const old = { version: 1, from: '2026-11-20T08:00:00.000Z' }
   const now = { version: 2, from: '2026-11-20T12:00:00.000Z' }
-  expect(of('/old', noon - 1)).toEqual({ robots: 'disallowed', robotsRule: { ...old, line: 2 } })
-  expect(of('/new', noon - 1)).toEqual({ robots: 'allowed', robotsRule: old })
-  expect(of('/new?q=1', noon)).toEqual({ robots: 'disallowed', robotsRule: { ...now, line: 3 } })
-  expect(of('/old', noon)).toEqual({ robots: 'allowed', robotsRule: now })
-  expect(of('/old', noon - 4 * hourMs - 1)).toBeNull()
+  expect(markPath('/old', noon - 1)).toEqual({ robots: 'disallowed', robotsRule: { ...old, line: 2 } })
+  expect(markPath('/new', noon - 1)).toEqual({ robots: 'allowed', robotsRule: old })
+  expect(markPath('/new?q=1', noon)).toEqual({ robots: 'disallowed', robotsRule: { ...now, line: 3 } })
+  expect(markPath('/old', noon)).toEqual({ robots: 'allowed', robotsRule: now })
+  expect(markPath('/old', noon - 4 * hourMs - 1)).toBeNull()
 })
 
 test('a request without a path is not judged, and long paths are judged by their start', () => {
@@ -44,18 +44,18 @@ test('any number of versions and pages, in any order of time, give the verdicts 
   const requests = fc.array(fc.record({ at: fc.nat(20), page: fc.nat(8), name: fc.constantFrom('a', 'b') }))
   const times = fc.uniqueArray(fc.nat(20), { maxLength: 8 })
   fc.assert(
-    fc.property(times, requests, (starts, asked) => {
+    fc.property(times, requests, (starts, queries) => {
       const mark = markRobots(
         starts.map((fromMs, index) => ({ version: index + 1, fromMs, text: file(`/${fromMs}`) })),
       )
-      for (const { at, page, name } of asked) {
-        const from = Math.max(...starts.filter((start) => start <= at))
-        const expected = starts.some((start) => start <= at)
+      for (const { at: timeMs, page, name } of queries) {
+        const from = Math.max(...starts.filter((start) => start <= timeMs))
+        const expected = starts.some((start) => start <= timeMs)
           ? page === from
             ? 'disallowed'
             : 'allowed'
           : undefined
-        expect(mark(name, `/${page}`, at)?.robots).toBe(expected as never)
+        expect(mark(name, `/${page}`, timeMs)?.robots).toBe(expected as never)
       }
     }),
   )

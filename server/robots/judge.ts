@@ -54,8 +54,8 @@ function markBy({ version, fromMs, text }: RobotsText): MarkOne {
   const marks = new Map<string, RobotsMark>()
   return (name, target) => {
     const key = `${name}\n${target}`
-    const known = marks.get(key)
-    if (known !== undefined) return known
+    const cachedMark = marks.get(key)
+    if (cachedMark !== undefined) return cachedMark
     if (marks.size >= marksMax) marks.clear()
     const { allowed, line } = judge(robotsTokens(name), target)
     const rule = line === null ? { version, from } : { version, from, line }
@@ -88,21 +88,21 @@ const restMs = 1_000
 const sitesMax = 200
 
 export function robotsReader(store: Pick<Store, 'robots'>, clock: Clock): RobotsReader {
-  const known = new Map<string, { atMs: number; state: string; mark: MarkRobots | null }>()
+  const markCache = new Map<string, { atMs: number; state: string; mark: MarkRobots | null }>()
   return {
     async of(orgId, siteId) {
       const key = JSON.stringify([orgId, siteId])
-      const found = known.get(key)
+      const entry = markCache.get(key)
       const atMs = elapsedMs(clock)
-      if (found !== undefined && atMs - found.atMs < restMs) return found.mark
+      if (entry !== undefined && atMs - entry.atMs < restMs) return entry.mark
       const versions = await store.robots.list({ orgId, siteId })
       const state = JSON.stringify(versions.map(({ version, fromMs }) => [version, fromMs]))
       const textOf = async (version: number) =>
         (await store.robots.find({ orgId, siteId, version }))?.text ?? null
-      const mark = found?.state === state ? found.mark : await loadRobots(async () => versions, textOf)
-      known.delete(key)
-      known.set(key, { atMs, state, mark })
-      if (known.size > sitesMax) known.delete(known.keys().next().value!)
+      const mark = entry?.state === state ? entry.mark : await loadRobots(async () => versions, textOf)
+      markCache.delete(key)
+      markCache.set(key, { atMs, state, mark })
+      if (markCache.size > sitesMax) markCache.delete(markCache.keys().next().value!)
       return mark
     },
   }

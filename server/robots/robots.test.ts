@@ -4,9 +4,9 @@ import fc from 'fast-check'
 import { lineChanges } from './robots.ts'
 
 test('lines that were added and removed, in order', () => {
-  const before = 'User-agent: *\nDisallow: /a\nDisallow: /b\n'
-  const after = 'User-agent: *\r\nAllow: /a/x\r\nDisallow: /a\r\n'
-  expect(lineChanges(before, after)).toEqual({
+  const textBefore = 'User-agent: *\nDisallow: /a\nDisallow: /b\n'
+  const textAfter = 'User-agent: *\r\nAllow: /a/x\r\nDisallow: /a\r\n'
+  expect(lineChanges(textBefore, textAfter)).toEqual({
     added: 1,
     removed: 1,
     list: [
@@ -14,20 +14,20 @@ test('lines that were added and removed, in order', () => {
       { kind: 'removed', line: 3, text: 'Disallow: /b' },
     ],
   })
-  expect(lineChanges(before, before)).toEqual({ added: 0, removed: 0, list: [] })
+  expect(lineChanges(textBefore, textBefore)).toEqual({ added: 0, removed: 0, list: [] })
 })
 
 test('removing and adding the listed lines turns one text into the other', () => {
   const texts = fc.array(fc.constantFrom('a', 'b', 'c', ''), { minLength: 1, maxLength: 12 })
   fc.assert(
-    fc.property(texts, texts, (before, after) => {
-      const old = `${before.join('\n')}\n`
-      const now = `${after.join('\n')}\n`
+    fc.property(texts, texts, (linesBefore, linesAfter) => {
+      const old = `${linesBefore.join('\n')}\n`
+      const now = `${linesAfter.join('\n')}\n`
       const { list } = lineChanges(old, now)
       const removed = new Set(list.flatMap(({ kind, line }) => (kind === 'removed' ? [line] : [])))
-      const lines: string[] = before.filter((_, index) => !removed.has(index + 1))
+      const lines: string[] = linesBefore.filter((_, index) => !removed.has(index + 1))
       for (const { kind, line, text } of list) if (kind === 'added') lines.splice(line - 1, 0, text)
-      expect(lines).toEqual(after)
+      expect(lines).toEqual(linesAfter)
     }),
   )
 })

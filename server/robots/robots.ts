@@ -21,17 +21,17 @@ interface NewRobots {
 }
 
 /** Where a version comes from: the text of a file, read within the limit. */
-export function robotsText(bytes: Uint8Array, what: string): string {
+export function robotsText(bytes: Uint8Array, label: string): string {
   if (bytes.length > robotsBytesMax)
     throw new AppError(
       'payload_too_large',
-      `${what} has ${bytes.length} bytes; at most 500 KiB are accepted.`,
+      `${label} has ${bytes.length} bytes; at most 500 KiB are accepted.`,
     )
   const text = new TextDecoder().decode(bytes)
   if (!looksLikeRobots(text))
     throw new AppError(
       'unsupported_media_type',
-      `${what} does not look like a robots.txt: fewer than half of its lines are rules.`,
+      `${label} does not look like a robots.txt: fewer than half of its lines are rules.`,
     )
   return text
 }
@@ -39,7 +39,7 @@ export function robotsText(bytes: Uint8Array, what: string): string {
 /** Stores a version, unless the one in force at that time is the same text. */
 export async function setRobots(
   { store, clock }: RobotsServices,
-  who: Actor,
+  actor: Actor,
   { siteId, text, fromMs, source }: NewRobots,
 ): Promise<SetView> {
   const now = clock.now()
@@ -58,15 +58,15 @@ export async function setRobots(
   }
   if (source !== undefined) metadata['file'] = source
   const result = await store.robots.set({
-    orgId: who.orgId,
+    orgId: actor.orgId,
     siteId,
     text,
     fromMs: from,
     now,
-    setBy: who.actor,
+    setBy: actor.actor,
     sitesMax: limits.sitesPerOrgMax,
     versionsMax: limits.robotsVersionsMax,
-    audit: auditEntry(who, { action: 'site.robots_set', target: siteId, metadata }, now),
+    audit: auditEntry(actor, { action: 'site.robots_set', target: siteId, metadata }, now),
   })
   if (result.state === 'over')
     throw wrongField('siteId', `Only ${limits.sitesPerOrgMax} sites can have a robots.txt.`, 'too_many')
@@ -141,22 +141,23 @@ export async function robotsDetail(
   nameOf?: (actor: string) => string | null,
 ): Promise<RobotsDetail> {
   const versions = await store.robots.list({ orgId, siteId })
-  const index = version === null ? 0 : versions.findIndex((each) => each.version === version)
-  const wanted = versions[index]
-  const found = wanted && (await store.robots.find({ orgId, siteId, version: wanted.version }))
-  if (!wanted || !found) throw noRobots()
+  const index = version === null ? 0 : versions.findIndex((candidate) => candidate.version === version)
+  const requestedVersion = versions[index]
+  const storedRobots =
+    requestedVersion && (await store.robots.find({ orgId, siteId, version: requestedVersion.version }))
+  if (!requestedVersion || !storedRobots) throw noRobots()
   const earlier = versions[index + 1]
-  const before = earlier ? await store.robots.find({ orgId, siteId, version: earlier.version }) : null
-  const { rules, notes, ignored, unmatched } = parseRobots(found.text)
+  const previousRobots = earlier ? await store.robots.find({ orgId, siteId, version: earlier.version }) : null
+  const { rules, notes, ignored, unmatched } = parseRobots(storedRobots.text)
   return {
     version: robotsViews(versions, nameOf)[index]!,
-    text: found.text,
+    text: storedRobots.text,
     rules,
     notes,
     ignored,
     unmatched,
-    before: before?.version ?? null,
-    changes: before === null ? null : lineChanges(before.text, found.text),
+    before: previousRobots?.version ?? null,
+    changes: previousRobots === null ? null : lineChanges(previousRobots.text, storedRobots.text),
   }
 }
 
@@ -195,8 +196,8 @@ export async function testRobots(
       sum + group.rules.filter(({ pieces }) => pieces.some((piece) => piece.includes('?'))).length,
     0,
   )
-  const found = await store.robots.test({ orgId, siteId, text, ...range })
-  return { siteId, since: isoTime(sinceMs), rules, ignored, unmatched, queryRules, ...found }
+  const result = await store.robots.test({ orgId, siteId, text, ...range })
+  return { siteId, since: isoTime(sinceMs), rules, ignored, unmatched, queryRules, ...result }
 }
 
 interface LineChange {
@@ -218,8 +219,8 @@ const textCharsMax = 500
 const pairsMax = 1_000_000
 
 /** The fewest changes that turn one text into the other. Line breaks of any kind are equal. */
-export function lineChanges(before: string, after: string): LineChanges {
-  const [old, now] = [before, after].map((text) =>
+export function lineChanges(oldText: string, newText: string): LineChanges {
+  const [old, now] = [oldText, newText].map((text) =>
     text.replace(/(?:\r\n|\r|\n)$/, '').split(/\r\n|\r|\n/),
   ) as [string[], string[]]
   let start = 0
@@ -228,7 +229,7 @@ export function lineChanges(before: string, after: string): LineChanges {
   while (end < old.length - start && end < now.length - start && old.at(-1 - end) === now.at(-1 - end)) end++
   const left = old.slice(start, old.length - end)
   const right = now.slice(start, now.length - end)
-  const kept = left.length * right.length > pairsMax ? [] : longestCommon(left, right)
+  const commonPairs = left.length * right.length > pairsMax ? [] : longestCommon(left, right)
   const changes: LineChanges = { added: 0, removed: 0, list: [] }
   const add = (kind: LineChange['kind'], line: number, text: string): void => {
     changes[kind]++
@@ -236,7 +237,7 @@ export function lineChanges(before: string, after: string): LineChanges {
   }
   let at = 0
   let to = 0
-  for (const [oldAt, newAt] of [...kept, [left.length, right.length] as const]) {
+  for (const [oldAt, newAt] of [...commonPairs, [left.length, right.length] as const]) {
     for (; at < oldAt; at++) add('removed', start + at + 1, left[at]!)
     for (; to < newAt; to++) add('added', start + to + 1, right[to]!)
     at++

@@ -31,7 +31,7 @@ export function robotsRoutes(services: RobotsRoutesServices) {
     .get('/api/robots', async ({ request }) => {
       const { orgId, nameOf } = await viewer(request)
       const sites = await store.robots.sites(orgId)
-      return json({ sites: sites.map((each) => robotsViews([each], nameOf)[0]!) })
+      return json({ sites: sites.map((site) => robotsViews([site], nameOf)[0]!) })
     })
     .get('/api/robots/:siteId', async ({ request, params }) => {
       const { orgId, nameOf } = await viewer(request)
@@ -53,8 +53,8 @@ export function robotsRoutes(services: RobotsRoutesServices) {
         const fromMs = from === null ? null : typeof from === 'string' ? parseTime(from) : null
         if (from !== null && fromMs === null)
           throw wrongField('from', 'from must be an RFC 3339 time, such as 2026-11-20T12:00:00Z.')
-        const who = { orgId: org.id, actor: `user:${account.id}` }
-        return json(await setRobots(services, who, { ...body, fromMs }))
+        const actor = { orgId: org.id, actor: `user:${account.id}` }
+        return json(await setRobots(services, actor, { ...body, fromMs }))
       },
       unparsed,
     )
@@ -72,7 +72,7 @@ export function robotsRoutes(services: RobotsRoutesServices) {
 async function memberNames(store: Pick<Store, 'accounts'>, orgId: string, role: Role) {
   if (!(rolesOf('audit.read') as readonly Role[]).includes(role)) return () => null
   const members = (await store.accounts.list()).filter(({ memberships }) =>
-    memberships.some((each) => each.orgId === orgId),
+    memberships.some((membership) => membership.orgId === orgId),
   )
   const emails = new Map(members.map(({ id, email }) => [`user:${id}`, email]))
   return (actor: string) => emails.get(actor) ?? null
@@ -84,12 +84,12 @@ interface Sent {
   [field: string]: unknown
 }
 
-async function readText(request: Request, more: string[]): Promise<Sent> {
+async function readText(request: Request, extraFields: string[]): Promise<Sent> {
   const body: { [name: string]: unknown } = await readJsonObject(request, { bytesMax: bodyBytesMax })
   for (const name of ['siteId', 'text'])
     if (typeof body[name] !== 'string') throw wrongField(name, `${name} must be a string.`, 'wrong_type')
   for (const name of Object.keys(body))
-    if (!['siteId', 'text', ...more].includes(name))
+    if (!['siteId', 'text', ...extraFields].includes(name))
       throw wrongField(name.slice(0, 60), `${name.slice(0, 60)} is not a known field.`, 'unknown')
   return body as Sent
 }

@@ -95,7 +95,7 @@ test('a file that is no robots.txt is refused, and neither stored nor quoted', a
   mkdirSync(dir.join('data'))
   const secret = 'ab'.repeat(32)
   writeFileSync(dir.join('data', 'secret.key'), secret)
-  const others: { [name: string]: () => void } = {
+  const replacements: { [name: string]: () => void } = {
     'a key': () => writeFileSync(path, secret),
     'a private key': () =>
       writeFileSync(path, `-----BEGIN PRIVATE KEY-----\n${secret}\n-----END PRIVATE KEY-----\n`),
@@ -110,7 +110,7 @@ test('a file that is no robots.txt is refused, and neither stored nor quoted', a
     },
     'a pipe': () => void Bun.spawnSync(['mkfifo', path]),
   }
-  for (const [name, place] of Object.entries(others)) {
+  for (const [name, place] of Object.entries(replacements)) {
     const parts = { ...services(), protectedFiles: { dataDir: dir.join('data'), keyFiles: [] } }
     rmSync(path, { force: true })
     write(path, 'User-agent: *\nDisallow: /a\n', noon - minuteMs)

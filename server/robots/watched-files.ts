@@ -27,8 +27,8 @@ export function robotsSources(text: string): RobotsSource[] {
     tables?.map((table) => sourceOf(table.text('org', defaultOrg), table.text('site'), table.text('path'))) ??
     pairsOf(text)
   const nameOf = ({ org, siteId }: RobotsSource) => JSON.stringify([org, siteId])
-  const twice = sources.find((each, index) =>
-    sources.slice(0, index).some((other) => nameOf(other) === nameOf(each)),
+  const twice = sources.find((source, index) =>
+    sources.slice(0, index).some((earlierSource) => nameOf(earlierSource) === nameOf(source)),
   )
   if (twice !== undefined) throw new UsageError(`the site ${twice.siteId} has two files`)
   if (sources.length > sourcesMax) throw new UsageError(`at most ${sourcesMax} files can be watched`)
@@ -42,10 +42,10 @@ function pairsOf(text: string): RobotsSource[] {
   return parts
     .filter((part) => part !== '')
     .map((part) => {
-      const at = part.indexOf('=')
-      if (at < 1 || at === part.length - 1)
+      const equalsIndex = part.indexOf('=')
+      if (equalsIndex < 1 || equalsIndex === part.length - 1)
         throw new UsageError(`"${part}" is not SITE_ID=FILE, such as shop=/var/www/robots.txt`)
-      return sourceOf(null, part.slice(0, at), part.slice(at + 1))
+      return sourceOf(null, part.slice(0, equalsIndex), part.slice(equalsIndex + 1))
     })
 }
 
@@ -72,28 +72,29 @@ export function watchRobots(services: Services, sources: readonly RobotsSource[]
   if (sources.length === 0) return null
   const { store, log, protectedFiles = { dataDir: null, keyFiles: [] } } = services
   const watched = new Map(sources.map((source) => [source, watchedPath(source.path, protectedFiles)]))
-  const seen = new Map<RobotsSource, string>() // what the file was when it was read
+  const lastStates = new Map<RobotsSource, string>() // what the file was when it was read
   const problems = new Map<RobotsSource, string>()
 
   async function check(source: RobotsSource): Promise<void> {
     const { siteId, path } = source
-    const { state, mtimeMs, bytes } = await readChanged(path, watched.get(source)!, seen.get(source))
+    const { state, mtimeMs, bytes } = await readChanged(path, watched.get(source)!, lastStates.get(source))
     if (bytes === null) return
     const text = robotsText(bytes, path)
     const org = await orgOf(source)
     if (!org) return
     const fromMs = await inForceFrom(services, { orgId: org.id, siteId }, Math.floor(mtimeMs))
-    const who = { orgId: org.id, actor: 'system' }
-    const result = await setRobots(services, who, { siteId, text, fromMs, source: path })
+    const actor = { orgId: org.id, actor: 'system' }
+    const result = await setRobots(services, actor, { siteId, text, fromMs, source: path })
     if (result.state === 'stored') log.info('robots_version', { siteId, path, version: result.version })
-    seen.set(source, state)
+    lastStates.set(source, state)
     problems.delete(source)
   }
 
   async function orgOf({ org }: RobotsSource) {
-    const found = await store.orgs.find(org ?? defaultOrg)
-    if (found === null && org !== null) throw new AppError('not_found', `There is no organization "${org}".`)
-    return found ?? (await store.orgs.list())[0]
+    const organization = await store.orgs.find(org ?? defaultOrg)
+    if (organization === null && org !== null)
+      throw new AppError('not_found', `There is no organization "${org}".`)
+    return organization ?? (await store.orgs.list())[0]
   }
 
   return {
@@ -116,10 +117,10 @@ export function watchRobots(services: Services, sources: readonly RobotsSource[]
 /** The time of the file, unless a later version is known or the time lies in the future. */
 async function inForceFrom(
   { store, clock }: Services,
-  of: { orgId: string; siteId: string },
+  siteKey: { orgId: string; siteId: string },
   writtenMs: number,
 ): Promise<number> {
-  const [newest] = await store.robots.list(of)
+  const [newest] = await store.robots.list(siteKey)
   const isPlausible = writtenMs <= clock.now() && writtenMs > (newest?.fromMs ?? 0)
   return isPlausible ? writtenMs : clock.now()
 }
@@ -131,14 +132,18 @@ async function inForceFrom(
 async function readChanged(
   path: string,
   watched: WatchedPath,
-  seen: string | undefined,
+  lastState: string | undefined,
 ): Promise<{ state: string; mtimeMs: number; bytes: Uint8Array | null }> {
   const file = await watched.open(path)
   try {
     return await withinTime({ path }, async () => {
       const { mtimeMs, size, ino } = await file.stat()
       const state = `${mtimeMs} ${size} ${ino}`
-      return { state, mtimeMs, bytes: state === seen ? null : await firstBytes(file, robotsBytesMax + 1) }
+      return {
+        state,
+        mtimeMs,
+        bytes: state === lastState ? null : await firstBytes(file, robotsBytesMax + 1),
+      }
     })
   } finally {
     await withinTime({ path }, () => file.close()).catch(() => undefined)

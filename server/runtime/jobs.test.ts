@@ -44,16 +44,16 @@ const timesADay: { [job: string]: number } = {
 
 /** The schedules of the real table. Its services are never called, because every run is replaced. */
 function realJobs(role: NodeRole = 'all'): { id: string; schedule: string }[] {
-  const nothing = new Proxy({}, { get: () => () => undefined })
+  const emptyProxy = new Proxy({}, { get: () => () => undefined })
   const crons = { dispatchCron: '* * * * *', backupCron: '17 3 * * *', node: null, role }
   const parts = new Proxy(crons, {
-    get: (given, name) => (name in given ? Reflect.get(given, name) : nothing),
+    get: (target, name) => (name in target ? Reflect.get(target, name) : emptyProxy),
   })
   return jobTable(parts as unknown as Parameters<typeof jobTable>[0])
 }
 
 test('nodes that ingest or serve look after themselves only', () => {
-  const own = [
+  const nodeJobs = [
     'robots-files',
     'backup',
     'disk-watch',
@@ -64,7 +64,7 @@ test('nodes that ingest or serve look after themselves only', () => {
     'key-last-use',
   ]
   const idsOf = (role: NodeRole) => realJobs(role).map(({ id }) => id)
-  expect([idsOf('ingest'), idsOf('web')]).toEqual([own, [...own, 'overview-warm']])
+  expect([idsOf('ingest'), idsOf('web')]).toEqual([nodeJobs, [...nodeJobs, 'overview-warm']])
   expect(idsOf('jobs')).toEqual(idsOf('all').filter((id) => id !== 'overview-warm'))
 })
 
@@ -90,17 +90,17 @@ test('all jobs run on schedule for 24 hours with timers that fire up to 80 ms la
   const clock = fastClock(midnight - 500, () => (seed = (seed * 31 + 17) % 81))
   const runs = new Map<string, { times: number; now: number; most: number; off: number }>()
   const counted = realJobs().map(({ id, schedule }): Job => {
-    const seen = { times: 0, now: 0, most: 0, off: 0 }
-    runs.set(id, seen)
+    const runCount = { times: 0, now: 0, most: 0, off: 0 }
+    runs.set(id, runCount)
     return {
       id,
       schedule,
       async run(now) {
-        seen.times++
-        seen.most = Math.max(seen.most, ++seen.now)
-        seen.off = Math.max(seen.off, now % 1_000)
+        runCount.times++
+        runCount.most = Math.max(runCount.most, ++runCount.now)
+        runCount.off = Math.max(runCount.off, now % 1_000)
         await clock.passes(40)
-        seen.now--
+        runCount.now--
       },
     }
   })
@@ -110,7 +110,8 @@ test('all jobs run on schedule for 24 hours with timers that fire up to 80 ms la
   for (const job of Object.keys(timesADay))
     expect([job, runs.get(job)?.times]).toEqual([job, timesADay[job]!])
   expect([...runs.keys()].sort()).toEqual(Object.keys(timesADay).sort())
-  for (const [job, { most, off }] of runs) expect([job, most, off <= 81]).toEqual([job, 1, true])
+  for (const [job, { most: parallelMax, off }] of runs)
+    expect([job, parallelMax, off <= 81]).toEqual([job, 1, true])
   const stopping = jobs.stop()
   await clock.run(1_000)
   await stopping
@@ -118,12 +119,12 @@ test('all jobs run on schedule for 24 hours with timers that fire up to 80 ms la
 
 test('a long run skips its own missed runs and does not delay other jobs', async () => {
   const clock = fastClock(midnight)
-  const seen: { [job: string]: number[] } = { slow: [], quick: [] }
+  const runTimes: { [job: string]: number[] } = { slow: [], quick: [] }
   const job = (id: string, schedule: string, takesMs: number): Job => ({
     id,
     schedule,
     async run(now) {
-      seen[id]!.push((now - midnight) / 60_000)
+      runTimes[id]!.push((now - midnight) / 60_000)
       await clock.passes(takesMs)
     },
   })
@@ -134,8 +135,8 @@ test('a long run skips its own missed runs and does not delay other jobs', async
     clock.waker,
   )
   await clock.run(hourMs + 1)
-  expect(seen['slow']).toEqual([10, 40])
-  expect(seen['quick']).toHaveLength(60)
+  expect(runTimes['slow']).toEqual([10, 40])
+  expect(runTimes['quick']).toHaveLength(60)
   const stopping = jobs.stop()
   await clock.run(hourMs)
   await stopping
@@ -157,10 +158,10 @@ test('a clock set forward runs due jobs once; set back, no job waits for the rep
   clock.set(midnight + 5 * hourMs)
   await clock.run(6_000)
   expect(times.hourly).toBe(1)
-  const before = times.each
+  const countBefore = times.each
   clock.set(midnight)
   await clock.run(10_000)
-  expect(times.each - before).toBeGreaterThanOrEqual(8)
+  expect(times.each - countBefore).toBeGreaterThanOrEqual(8)
   expect(jobs.late()).toEqual([])
   await clock.run(hourMs)
   expect(times.hourly).toBe(2)
@@ -177,7 +178,7 @@ async function twoNodes(folder: string) {
   const log = { ...silent, warn: (name: string) => void warnings.push(name) }
   const gate = { open: () => Promise.resolve() } // a re-count ends when it opens
   const tables = stores.map(async (store, n) => {
-    const about = { name: `node-${n}`, version: '1', role: 'all' as const }
+    const nodeFacts = { name: `node-${n}`, version: '1', role: 'all' as const }
     const services = {
       store,
       log,
@@ -186,7 +187,7 @@ async function twoNodes(folder: string) {
       dispatchCron: '* * * * *',
       backupCron: null,
       retention: { days: null, bytes: null, auditDays: null },
-      node: await startNode({ store, node: about, clock: systemClock, log }),
+      node: await startNode({ store, node: nodeFacts, clock: systemClock, log }),
       report: () => healthy,
       watchUpkeep: () => {},
       disk: { check: async () => void ran.push(`disk ${n}`) },
@@ -217,7 +218,7 @@ async function twoNodes(folder: string) {
     warnings,
     gate,
     done: () => ran.splice(0),
-    close: () => Promise.all(stores.map((each) => each.close())),
+    close: () => Promise.all(stores.map((sqlStore) => sqlStore.close())),
   }
 }
 
@@ -225,7 +226,7 @@ const recount = { job: 'rollup-recount', leaseMs: 1 }
 
 test('of two nodes one runs the jobs of the appliance, the other takes over, and both look after themselves', async () => {
   using dir = tempDir('nodes')
-  const { first, second, store, ran, gate, done, close } = await twoNodes(dir.path)
+  const { first, second, store, ran, gate, done: takeRuns, close } = await twoNodes(dir.path)
   const { promise, resolve } = Promise.withResolvers<void>()
   gate.open = () => promise
   const running = first('rollup-recount')
@@ -233,19 +234,22 @@ test('of two nodes one runs the jobs of the appliance, the other takes over, and
   await second('rollup-recount') // the first has it
   resolve()
   await running
-  expect(done()).toEqual(['recount 0', 'lease 1'])
+  expect(takeRuns()).toEqual(['recount 0', 'lease 1'])
   await second('rollup-recount') // released, but for the same time of day
-  expect(done()).toEqual([])
+  expect(takeRuns()).toEqual([])
   // The first ended a minute ago without a release. On a busy machine the nodes' clocks may differ by milliseconds.
   await store.jobs.claim({ ...recount, node: 'node-0', now: Date.now() - 60_000 })
   await second('rollup-recount')
-  expect(done()).toEqual(['recount 1', 'lease 3'])
+  expect(takeRuns()).toEqual(['recount 1', 'lease 3'])
 
   await Promise.all([first('webhook-dispatch'), second('webhook-dispatch')])
-  expect(ran.filter((what) => what.startsWith('dispatch')).toSorted()).toEqual(['dispatch 0', 'dispatch 1'])
-  expect(done().filter((what) => what.startsWith('alerts')).length).toBe(1)
+  expect(ran.filter((ranJob) => ranJob.startsWith('dispatch')).toSorted()).toEqual([
+    'dispatch 0',
+    'dispatch 1',
+  ])
+  expect(takeRuns().filter((ranJob) => ranJob.startsWith('alerts')).length).toBe(1)
   await Promise.all([first('disk-watch'), second('disk-watch')])
-  expect(done().toSorted()).toEqual(['disk 0', 'disk 1'])
+  expect(takeRuns().toSorted()).toEqual(['disk 0', 'disk 1'])
   await first('node-heartbeat')
   await second('node-heartbeat')
   expect((await store.nodes.list({ now: Date.now() })).map(({ name }) => name)).toEqual(['node-0', 'node-1'])
@@ -254,7 +258,7 @@ test('of two nodes one runs the jobs of the appliance, the other takes over, and
 
 test('a run keeps its lease for as long as it takes, and is aborted when the lease is lost', async () => {
   using dir = tempDir('nodes')
-  const { second, store, ran, warnings, gate, done, close } = await twoNodes(dir.path)
+  const { second, store, ran, warnings, gate, done: takeRuns, close } = await twoNodes(dir.path)
   const { promise, resolve } = Promise.withResolvers<void>()
   gate.open = () => promise
   const losing = second('rollup-recount')
@@ -265,21 +269,21 @@ test('a run keeps its lease for as long as it takes, and is aborted when the lea
   await until(() => warnings.length > 0)
   resolve()
   await losing
-  expect(done()).toEqual(['recount 1', 'lease 1 lost'])
+  expect(takeRuns()).toEqual(['recount 1', 'lease 1 lost'])
   expect(warnings).toEqual(['job_lease_lost'])
   await close()
 })
 
 test('a job waits for a database that does not answer, and ends with the server', async () => {
   using dir = tempDir('nodes')
-  const { first, ran, warnings, gate, done, close } = await twoNodes(dir.path)
+  const { first, ran, warnings, gate, done: takeRuns, close } = await twoNodes(dir.path)
   const away = () => Promise.reject(new StoreError('unavailable', 'connection refused'))
   gate.open = away
   const running = first('rollup-recount')
   await until(() => ran.length === 1)
   gate.open = () => Promise.resolve()
   await running
-  expect(done()).toEqual(['recount 0', 'recount 0', 'lease 2'])
+  expect(takeRuns()).toEqual(['recount 0', 'recount 0', 'lease 2'])
   expect(warnings).toEqual(['job_waits_for_database'])
   gate.open = away
   const ending = new AbortController()

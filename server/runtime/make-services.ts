@@ -246,8 +246,8 @@ function nodeOf({ shared, role }: ServeConfig): NewNode | null {
 async function startRunning(options: ServerOptions) {
   const { config, store, clock: machineClock, log, exhausted } = options
   const { dataDir, retention } = config
-  const own = options.node ?? nodeOf(config)
-  const node = own === null ? null : await startNode({ store, clock: machineClock, log, node: own })
+  const ownNode = options.node ?? nodeOf(config)
+  const node = ownNode === null ? null : await startNode({ store, clock: machineClock, log, node: ownNode })
   // Nodes that share a database use its clock: theirs differ, and a jump of one moves nothing.
   const clock = node?.clock ?? machineClock
   const time = testTime(machineClock)

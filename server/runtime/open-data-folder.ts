@@ -152,8 +152,8 @@ async function requireKeyFile(dataDir: string, store: Store): Promise<void> {
 
 /** Throws when the folder has a key that the ring lacks: secrets encrypted with it would be useless. */
 function requireWholeRing(dataDir: string, { encryption }: KeyRing): void {
-  const own = readKeyFile(join(dataDir, keyFileName)) ?? []
-  if (own.every((key) => encryption.some((each) => each.equals(key)))) return
+  const folderKeys = readKeyFile(join(dataDir, keyFileName)) ?? []
+  if (folderKeys.every((key) => encryption.some((ringKey) => ringKey.equals(key)))) return
   throw new AppError('conflict', `The key ring lacks a key of ${keyFileName} in ${dataDir}.`, {
     hint: `append the lines of ${keyFileName} to the key ring`,
   })
@@ -168,8 +168,8 @@ const checkText = 'sightglass'
  */
 async function requireSameRing(store: Store, { encryption }: KeyRing, acceptLoss: boolean): Promise<void> {
   const box = secretBox(encryption)
-  const ours = box.encrypt(checkPurpose, checkText)
-  const stored = await store.keyCheck.agree(ours)
+  const ciphertext = box.encrypt(checkPurpose, checkText)
+  const stored = await store.keyCheck.agree(ciphertext)
   const [, usedKeyId = ''] = stored.split('.')
   const isNewest = encryption[0] !== undefined && keyIdOf(encryption[0]) === usedKeyId
   if (!isOpenedBy(box, checkPurpose, stored) && !acceptLoss) {
@@ -178,7 +178,7 @@ async function requireSameRing(store: Store, { encryption }: KeyRing, acceptLoss
       'last opened: use the key ring of the other nodes, or append the old key to this one'
     throw new StoreError('incomplete', message)
   }
-  if (!isNewest) await store.keyCheck.replace(ours)
+  if (!isNewest) await store.keyCheck.replace(ciphertext)
 }
 
 function closing(store: Store): (error: unknown) => Promise<never> {

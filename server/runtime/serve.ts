@@ -127,12 +127,12 @@ const backupStopMs = 3_000 // a backup that takes longer is aborted and repeated
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   for (const { unix } of addressesOf(options.config)) if (unix !== undefined) await clearSocket(unix)
-  const made = await makeServices(options)
-  const listeners = await listenOrEnd(options, made)
+  const runtime = await makeServices(options)
+  const listeners = await listenOrEnd(options, runtime)
   // Last: a server that cannot listen must not send webhooks.
-  if (options.wakesWebhooks !== false && runsJobs(options.config.role)) made.services.webhooks.startWake()
+  if (options.wakesWebhooks !== false && runsJobs(options.config.role)) runtime.services.webhooks.startWake()
   const inputs = await startLogInputs(
-    { ...made.services, protectedFiles: protectedFiles(options.config) },
+    { ...runtime.services, protectedFiles: protectedFiles(options.config) },
     options.config,
   )
   const { main, ingest, metrics } = listeners
@@ -142,18 +142,18 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     ingestUrl: ingest?.url ?? null,
     ingestLink: linkOf(ingest ?? main),
     metricsUrl: metrics?.url ?? null,
-    webhooks: made.services.webhooks,
-    accessReceiver: made.services.accessReceiver,
-    answerMcp: (...asked) => answerOverStdio(made.services, ...asked),
-    state: () => serverState(made.services, main.url),
-    failed: () => made.services.state.storeFailed !== null,
+    webhooks: runtime.services.webhooks,
+    accessReceiver: runtime.services.accessReceiver,
+    answerMcp: (...args) => answerOverStdio(runtime.services, ...args),
+    state: () => serverState(runtime.services, main.url),
+    failed: () => runtime.services.state.storeFailed !== null,
     reload: listeners.reload,
     async stop() {
-      await drain(options, made)
-      made.services.state.stopping = true
+      await drain(options, runtime)
+      runtime.services.state.stopping = true
       await inputs.stop()
       await listeners.stop()
-      await settle(options, made)
+      await settle(options, runtime)
     },
   }
 }
@@ -176,15 +176,15 @@ function addressesOf({
   ingestListen,
   metricsListen,
 }: ServerOptions['config']): ListenAddress[] {
-  return [main, ingestListen, metricsListen].filter((at) => at !== null)
+  return [main, ingestListen, metricsListen].filter((address) => address !== null)
 }
 
 /** Stops the jobs when a port is in use: one that found the store closed would log that above the reason. */
-async function listenOrEnd(options: ServerOptions, made: MadeServices) {
+async function listenOrEnd(options: ServerOptions, runtime: MadeServices) {
   try {
-    return openListeners(options, made)
+    return openListeners(options, runtime)
   } catch (error) {
-    await made.jobs.stop()
+    await runtime.jobs.stop()
     throw error
   }
 }
@@ -194,10 +194,10 @@ function openListeners({ config, log }: ServerOptions, { services }: MadeService
   const certificate = watchCertificate(config.tls, log)
   const { listen: address, publicUrl, allowedHosts, basePath } = config
   const hostRule = { listenHosts: [address.host], publicUrl, allowedHosts }
-  const open = (kind: 'main' | 'ingest' | 'metrics' | 'jobs', at: ListenAddress): Listener =>
+  const open = (kind: 'main' | 'ingest' | 'metrics' | 'jobs', listenAddress: ListenAddress): Listener =>
     listen({
       kind,
-      at,
+      at: listenAddress,
       // The other listeners have their own addresses, which are not served under a path.
       basePath: kind === 'main' ? basePath : '',
       handle,
@@ -214,9 +214,9 @@ function openListeners({ config, log }: ServerOptions, { services }: MadeService
   const ingest = config.ingestListen && open('ingest', config.ingestListen)
   const metrics = config.metricsListen && open('metrics', config.metricsListen)
   if (metrics) log.info('metrics_listening', { url: metrics.url })
-  const all = [main, ingest, metrics].filter((listener) => listener !== null)
-  certificate.start((pair) => all.forEach((listener) => listener.useCertificate(pair)))
-  const connections = limitConnections({ acceptors: all, log })
+  const listeners = [main, ingest, metrics].filter((listener) => listener !== null)
+  certificate.start((pair) => listeners.forEach((listener) => listener.useCertificate(pair)))
+  const connections = limitConnections({ acceptors: listeners, log })
   return {
     main,
     ingest,
@@ -226,14 +226,14 @@ function openListeners({ config, log }: ServerOptions, { services }: MadeService
       certificate.stop()
       connections.stop()
       for (const stream of services.streams) stream.abort()
-      await Promise.all(all.map((listener) => listener.stop(drainMs)))
+      await Promise.all(listeners.map((listener) => listener.stop(drainMs)))
     },
   }
 }
 
 /** After the last request: stops background work and writes pending counts. */
-async function settle({ config, store, clock, log }: ServerOptions, made: MadeServices): Promise<void> {
-  const { services, jobs, lastUses, trail } = made
+async function settle({ config, store, clock, log }: ServerOptions, runtime: MadeServices): Promise<void> {
+  const { services, jobs, lastUses, trail } = runtime
   await jobs.stop()
   // A machine that is off at the hour of the daily job gets its checkpoints here. After a failure of the store the
   // folder may have been replaced, so this process must not write into it.

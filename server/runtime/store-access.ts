@@ -215,8 +215,8 @@ export async function startControl(options: ControlOptions): Promise<{ stop(): P
     unix: path,
     development: false,
     maxRequestBodySize: requestBytesMax,
-    fetch(request, of) {
-      of.timeout(request, 0) // a backup or an erasure may take minutes
+    fetch(request, bunServer) {
+      bunServer.timeout(request, 0) // a backup or an erasure may take minutes
       return answer(request, options)
     },
   })
@@ -237,12 +237,13 @@ const isBatch = (verb: string) => / (?:append|message|page|position)$/.test(verb
 async function answer(request: Request, { context, log, work }: ControlOptions): Promise<Response> {
   let verb = ''
   try {
-    const sent = (await request.json()) as Partial<ControlRequest>
-    if (sent.version !== version) return Response.json({ error: wrongVersion(String(sent.version)) })
-    verb = String(sent.verb)
+    const controlRequest = (await request.json()) as Partial<ControlRequest>
+    if (controlRequest.version !== version)
+      return Response.json({ error: wrongVersion(String(controlRequest.version)) })
+    verb = String(controlRequest.verb)
     const run = work.get(verb) ?? ownWork.get(verb)
     if (!run) throw new UsageError(`the server has no verb "${verb}"`)
-    const result = await run(context, sent.params ?? {})
+    const result = await run(context, controlRequest.params ?? {})
     log[isBatch(verb) ? 'debug' : 'info']('control_verb', { verb })
     return Response.json({ result })
   } catch (thrown) {

@@ -76,15 +76,15 @@ interface Waits {
   message: string
 }
 
-function waitingToUpgrade(why: string): Waits {
+function waitingToUpgrade(reason: string): Waits {
   return {
-    readiness: `upgrade: ${why}`,
+    readiness: `upgrade: ${reason}`,
     message: 'This node waits to upgrade the database. Use another node.',
   }
 }
 
-function waitingForDatabase(why: string): Waits {
-  return { readiness: `database: ${why}`, message: 'This node waits for the database. Use another node.' }
+function waitingForDatabase(reason: string): Waits {
+  return { readiness: `database: ${reason}`, message: 'This node waits for the database. Use another node.' }
 }
 
 /** A refused login or a missing database does not pass by waiting. Their codes are at the end of the message. */
@@ -110,9 +110,10 @@ function refuseRequests(
     return new Response(errorBody(error, newId('req')), { status: 503, headers })
   }
   if (listen.unix !== undefined) rmSync(listen.unix, { force: true })
-  const at = listen.unix === undefined ? { hostname: listen.host, port: listen.port } : { unix: listen.unix }
+  const bindAddress =
+    listen.unix === undefined ? { hostname: listen.host, port: listen.port } : { unix: listen.unix }
   const server = Bun.serve({
-    ...at,
+    ...bindAddress,
     ...(pair === null ? {} : { tls: pair }),
     fetch,
   } as Bun.Serve.Options<undefined>)

@@ -16,7 +16,7 @@ export interface WorkContext {
   /** Address of the dashboard, without a trailing slash; one-time links start with it. */
   baseUrl: string
   /** Services for webhook work. A running server ignores `given` and uses the options it was started with. */
-  webhooks(given: { allow: string[]; sinkDir: string | null }): EndpointServices
+  webhooks(options: { allow: string[]; sinkDir: string | null }): EndpointServices
   /** Keys that are not files of the data folder, when no server runs. */
   keyRing?(): KeyRing | null
   /** Of the database, when no server runs; by default the data folder. */

@@ -27,16 +27,16 @@ interface Chart {
 /** Each part is a name and a number, and what is said below it. */
 export function numbers(parts: { name: string; value: string; note?: string | undefined }[]): string {
   const lines = parts.map(({ name, value, note }) => {
-    const below = note === undefined ? '' : `<dd class="muted">${note}</dd>`
-    return `<div><dt>${textHtml(name)}</dt><dd>${value}</dd>${below}</div>`
+    const noteHtml = note === undefined ? '' : `<dd class="muted">${note}</dd>`
+    return `<div><dt>${textHtml(name)}</dt><dd>${value}</dd>${noteHtml}</div>`
   })
   return `<section class="panel shared-headlines"><dl>${lines.join('\n')}</dl></section>`
 }
 
 /** Null: the previous period was counted in another unit. */
-export function beforeNote(before: number | null): string | undefined {
-  if (before === null) return notComparable
-  return before > 0 ? `${countText(before)} in the period before` : undefined
+export function beforeNote(previousCount: number | null): string | undefined {
+  if (previousCount === null) return notComparable
+  return previousCount > 0 ? `${countText(previousCount)} in the period before` : undefined
 }
 
 const size = { width: 960, height: 200 }
@@ -60,8 +60,8 @@ export function timeline(
   })
 }
 
-export function stepsByOutcome(all: EventCounts): { [outcome: string]: number[] } {
-  return Object.fromEntries(Object.entries(all.outcomes).map(([name, { steps }]) => [name, steps]))
+export function stepsByOutcome(totals: EventCounts): { [outcome: string]: number[] } {
+  return Object.fromEntries(Object.entries(totals.outcomes).map(([name, { steps }]) => [name, steps]))
 }
 
 export function stackedBars({ title, edges, series, zone, show, unit }: Chart): string {
@@ -69,13 +69,13 @@ export function stackedBars({ title, edges, series, zone, show, unit }: Chart): 
   const sums = Array.from({ length: steps }, (_, step) =>
     series.reduce((sum, { counts }) => sum + (counts[step] ?? 0), 0),
   )
-  const most = Math.max(1, ...sums)
+  const maxSum = Math.max(1, ...sums)
   const width = size.width / steps
   const bars = sums.flatMap((sum, step) => {
     if (sum === 0) return []
     let y = size.height
     const parts = series.map(({ className, counts }) => {
-      const height = ((counts[step] ?? 0) / most) * size.height
+      const height = ((counts[step] ?? 0) / maxSum) * size.height
       y -= height
       return height === 0 ? '' : rect(step * width, y, Math.max(1, width - 1), height, className)
     })
@@ -83,31 +83,42 @@ export function stackedBars({ title, edges, series, zone, show, unit }: Chart): 
     return [`<g><title>${plainHtml(label)}</title>${parts.join('')}</g>`]
   })
   const total = sums.reduce((a, b) => a + b, 0)
-  const about = `${show(total)}${unit}, at most ${show(most)} per bar`
-  return panelOf({ title, edges, series, zone }, { most: show(most), about, kind: '', inner: bars.join('') })
+  const description = `${show(total)}${unit}, at most ${show(maxSum)} per bar`
+  return panelOf(
+    { title, edges, series, zone },
+    { most: show(maxSum), about: description, kind: '', inner: bars.join('') },
+  )
 }
 
 /** A line per series with gaps where nothing was measured; a value between two gaps is a dot. */
 export function lines({ title, edges, series, zone, show }: Omit<Chart, 'unit'>): string {
   const values = series.flatMap(({ counts }) => counts.filter((count) => count !== null))
-  const most = Math.max(...values, 0)
+  const maxValue = Math.max(...values, 0)
   const width = size.width / (edges.length - 1)
   const paths = series.map(({ name, className, counts }) => {
     const points = counts.map((count, step) => {
       if (count === null) return ''
-      const at = `${round((step + 0.5) * width)} ${round(size.height * (1 - count / (most || 1)))}`
-      return (counts[step - 1] ?? null) === null ? `M${at}L${at}` : `L${at}`
+      const coordinates = `${round((step + 0.5) * width)} ${round(size.height * (1 - count / (maxValue || 1)))}`
+      return (counts[step - 1] ?? null) === null ? `M${coordinates}L${coordinates}` : `L${coordinates}`
     })
     return `<path class="${className}" d="${points.join('')}"><title>${plainHtml(name)}</title></path>`
   })
-  const about = `At most ${show(most)} per step`
+  const description = `At most ${show(maxValue)} per step`
   const inner = paths.toReversed().join('')
-  return panelOf({ title, edges, series, zone }, { most: show(most), about, kind: ' shared-lines', inner })
+  return panelOf(
+    { title, edges, series, zone },
+    { most: show(maxValue), about: description, kind: ' shared-lines', inner },
+  )
 }
 
 function panelOf(
   { title, edges, series, zone }: Pick<Chart, 'title' | 'edges' | 'series' | 'zone'>,
-  { most, about, kind, inner }: { most: string; about: string; kind: string; inner: string },
+  {
+    most: maxText,
+    about: description,
+    kind,
+    inner,
+  }: { most: string; about: string; kind: string; inner: string },
 ): string {
   const steps = edges.length - 1
   const ticks = [0, 0.5, 1].map((part) => `<span>${dayOf(edges[Math.round(part * steps)]!, zone)}</span>`)
@@ -115,8 +126,8 @@ function panelOf(
   const box = `viewBox="0 0 ${size.width} ${size.height}" preserveAspectRatio="none" role="img"`
   return `<section class="panel"><h2>${title}</h2>
 <ul class="shared-legend">${legend.join('')}</ul>
-<p class="shared-most">${most}</p>
-<svg class="shared-chart${kind}" ${box} aria-label="${about}">${inner}</svg>
+<p class="shared-most">${maxText}</p>
+<svg class="shared-chart${kind}" ${box} aria-label="${description}">${inner}</svg>
 <p class="shared-ticks">${ticks.join('')}</p></section>`
 }
 
@@ -145,12 +156,12 @@ const barBox = 'viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true
 
 /** The first column has the names. `title` and `columns` are HTML. */
 export function table(title: string, columns: string[], rows: TableRow[]): string {
-  const most = Math.max(1, ...rows.map(({ value, isRest }) => (isRest ? 0 : (value ?? 0))))
+  const maxValue = Math.max(1, ...rows.map(({ value, isRest }) => (isRest ? 0 : (value ?? 0))))
   const body = rows.map(({ name, value, cells, isRest }) => {
-    const length = isRest ? '' : rect(0, 0, ((value ?? 0) / most) * 100, 4, 'is-bar')
+    const length = isRest ? '' : rect(0, 0, ((value ?? 0) / maxValue) * 100, 4, 'is-bar')
     const bar = `<svg class="shared-bar" ${barBox}>${length}</svg>`
-    const others = cells.map((cell) => `<td class="number">${cell}</td>`).join('')
-    return `<tr><th scope="row">${textHtml(name)}${bar}</th>${others}</tr>`
+    const otherCells = cells.map((cell) => `<td class="number">${cell}</td>`).join('')
+    return `<tr><th scope="row">${textHtml(name)}${bar}</th>${otherCells}</tr>`
   })
   const head = columns.map(
     (column, index) => `<th scope="col"${index === 0 ? '' : ' class="number"'}>${column}</th>`,

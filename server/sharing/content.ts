@@ -74,8 +74,8 @@ export async function checkContent(
     return
   }
   if (page === 'explore') {
-    const { asked } = await readPage(store, orgId, queryOf(search, explorePageParameters), now)
-    if (!identities && showsIdentities(asked))
+    const { asked: exploreQuery } = await readPage(store, orgId, queryOf(search, explorePageParameters), now)
+    if (!identities && showsIdentities(exploreQuery))
       throw wrongField(
         'search',
         'The query would show subjects or sessions. Choose another field, remove the filter, or also show them.',
@@ -93,14 +93,14 @@ export async function checkContent(
 }
 
 /** By a field or a filter; the number of sessions or subjects shows none. */
-function showsIdentities({ by, filter, metadata = [] }: PageQuery['asked']): boolean {
+function showsIdentities({ by: dimension, filter, metadata = [] }: PageQuery['asked']): boolean {
   const paths = [
     ...metadata.map(({ path }) => path),
-    ...(typeof by === 'object' && by !== null ? [by.metadata] : []),
+    ...(typeof dimension === 'object' && dimension !== null ? [dimension.metadata] : []),
   ]
   return (
-    by === 'sessionId' ||
-    by === 'subject' ||
+    dimension === 'sessionId' ||
+    dimension === 'subject' ||
     filter.sessionIds !== undefined ||
     filter.subjects !== undefined ||
     filter.text !== undefined ||
@@ -141,9 +141,9 @@ export async function readContent(
   const filter = readFilter(query)
   const zone = readZone(query)
   const shown = await histogram(store.events, orgId, filter, now, zone)
-  const within = { ...filter, sinceMs: filter.sinceMs ?? Date.parse(shown.since) }
+  const boundedFilter = { ...filter, sinceMs: filter.sinceMs ?? Date.parse(shown.since) }
   const newest = events
-    ? (await newestOf(store.events, orgId, within)).map((one) => sharedEvent(one, identities))
+    ? (await newestOf(store.events, orgId, boundedFilter)).map((event) => sharedEvent(event, identities))
     : null
   return {
     page,
@@ -185,9 +185,13 @@ async function readExploration(
   now: number,
 ): Promise<ShownExploration> {
   const query = queryOf(search, explorePageParameters)
-  const { asked, period, filters } = await readPage(store, orgId, query, now)
-  const rowsMax = Math.min(asked.rowsMax, limits.shareExploreRowsMax)
+  const { asked: exploreQuery, period, filters } = await readPage(store, orgId, query, now)
+  const rowsMax = Math.min(exploreQuery.rowsMax, limits.shareExploreRowsMax)
   const budgetMs = limits.filteredCountMsMax
-  const explored = await store.events.explore({ ...asked, orgId, rowsMax, budgetMs })
-  return { asked, period: { ...periodView(period, await store.sites.list(orgId)), filters }, explored }
+  const explored = await store.events.explore({ ...exploreQuery, orgId, rowsMax, budgetMs })
+  return {
+    asked: exploreQuery,
+    period: { ...periodView(period, await store.sites.list(orgId)), filters },
+    explored,
+  }
 }

@@ -61,10 +61,10 @@ function bytesText(bytes: number): string {
   return `${shown} ${bytes === 1 ? 'byte' : byteUnits[unit]}`
 }
 
-export function exploreBody({ asked, period, explored }: ShownExploration): Body {
-  const { measure, by, edges } = asked
+export function exploreBody({ asked: exploreQuery, period, explored }: ShownExploration): Body {
+  const { measure, by: dimension, edges } = exploreQuery
   const { name, isSum } = shownMeasures[measure]
-  const byName = nameOf(by)
+  const byName = nameOf(dimension)
   const sites = period.siteIds.map((id) => period.sites.find(({ siteId }) => siteId === id)?.name ?? id)
   const chosen = [
     ...sites.map((site) => `site: ${textHtml(site)}`),
@@ -73,13 +73,14 @@ export function exploreBody({ asked, period, explored }: ShownExploration): Body
   const lead = [spanOf(period.since, period.until, period.zone), ...chosen].join(' · ')
   if (!explored.complete)
     return { lead, sections: ['<p>There are too many events to read. Narrow the range or the filters.</p>'] }
-  const { all } = explored
-  const total = { name, value: numberText(measure, all) }
-  const ofEvents = { name: 'Events', value: countText(all.events) }
+  const { all: totals } = explored
+  const total = { name, value: numberText(measure, totals) }
+  const ofEvents = { name: 'Events', value: countText(totals.events) }
   const headline = numbers(isEventCount(measure) ? [total] : [total, ofEvents])
-  if (all.events === 0) return { lead, sections: [headline, '<p class="muted">No events in this range.</p>'] }
+  if (totals.events === 0)
+    return { lead, sections: [headline, '<p class="muted">No events in this range.</p>'] }
   const title = byName === null ? name : `${name} by ${textHtml(byName)}`
-  const { series, isCut } = seriesOf(asked, explored)
+  const { series, isCut } = seriesOf(exploreQuery, explored)
   const { show } = shownMeasures[measure]
   const chart = {
     title: `${name} ${perStep(edges)}${byName === null ? '' : `, by ${textHtml(byName)}`}`,
@@ -93,8 +94,8 @@ export function exploreBody({ asked, period, explored }: ShownExploration): Body
     isSum
       ? stackedBars({ ...chart, unit: measure === 'bytes' ? '' : ` ${name.toLowerCase()}` })
       : lines(chart),
-    ...(by === null ? [] : [valueTable(title, asked, explored)]),
-    ...notes(asked, explored, isCut).map((note) => `<p class="muted">${note}</p>`),
+    ...(dimension === null ? [] : [valueTable(title, exploreQuery, explored)]),
+    ...notes(exploreQuery, explored, isCut).map((note) => `<p class="muted">${note}</p>`),
   ]
   return { lead, sections }
 }
@@ -102,10 +103,10 @@ export function exploreBody({ asked, period, explored }: ShownExploration): Body
 const isEventCount = (measure: ExploreMeasure): boolean => measure === 'events' || measure === 'errors'
 const isQuantile = (measure: ExploreMeasure): boolean => shownMeasures[measure].show === durationText
 
-function nameOf(by: ExploreQuery['by']): string | null {
-  if (by === null) return null
-  if (typeof by === 'object') return `metadata.${by.metadata}`
-  return eventFields.find(({ name }) => name === by)?.label ?? by
+function nameOf(dimension: ExploreQuery['by']): string | null {
+  if (dimension === null) return null
+  if (typeof dimension === 'object') return `metadata.${dimension.metadata}`
+  return eventFields.find(({ name }) => name === dimension)?.label ?? dimension
 }
 
 function numberText(measure: ExploreMeasure, { total, error }: ExploredNumbers): string {
@@ -119,13 +120,15 @@ interface Row {
   numbers: ExploredNumbers
 }
 
-function rowsOf(by: ExploreQuery['by'], { rows, missing, other }: Explored): Row[] {
+function rowsOf(dimension: ExploreQuery['by'], { rows, missing, other: otherValues }: Explored): Row[] {
   return [
-    ...rows.map((one): Row => ({ name: one.value, kind: 'value', numbers: one })),
+    ...rows.map((row): Row => ({ name: row.value, kind: 'value', numbers: row })),
     ...(missing === null
       ? []
-      : [{ name: `(no ${nameOf(by) ?? ''})`, kind: 'missing', numbers: missing } as const]),
-    ...(other === null ? [] : [{ name: othersName(other.values), kind: 'other', numbers: other } as const]),
+      : [{ name: `(no ${nameOf(dimension) ?? ''})`, kind: 'missing', numbers: missing } as const]),
+    ...(otherValues === null
+      ? []
+      : [{ name: othersName(otherValues.values), kind: 'other', numbers: otherValues } as const]),
   ]
 }
 
@@ -136,46 +139,51 @@ const seriesMax = 8
 
 /** As on Explore: further values are one series where they add up; otherwise they are only in the table. */
 function seriesOf(
-  { measure, by }: ShownExploration['asked'],
+  { measure, by: dimension }: ShownExploration['asked'],
   explored: Explored,
 ): { series: Series[]; isCut: boolean } {
   const { name, isSum } = shownMeasures[measure]
-  if (by === null) return { series: [{ name, className: 'is-1', counts: explored.all.steps }], isCut: false }
-  const rows = rowsOf(by, explored)
-  const left = explored.rows.slice(seriesMax)
+  if (dimension === null)
+    return { series: [{ name, className: 'is-1', counts: explored.all.steps }], isCut: false }
+  const rows = rowsOf(dimension, explored)
+  const hiddenRows = explored.rows.slice(seriesMax)
   const kinds = { missing: 'is-none', other: 'is-other' } as const
   let index = 0
   const series = rows
     .filter(({ kind }) => kind !== 'value' || index++ < seriesMax)
-    .filter(({ kind }) => kind !== 'other' || left.length === 0)
+    .filter(({ kind }) => kind !== 'other' || hiddenRows.length === 0)
     .map((row, place): Series => {
-      const own = by === 'outcome' ? outcomeClass(row.name) : `is-${place + 1}`
-      const className = row.kind === 'value' ? own : kinds[row.kind]
+      const valueClass = dimension === 'outcome' ? outcomeClass(row.name) : `is-${place + 1}`
+      const className = row.kind === 'value' ? valueClass : kinds[row.kind]
       return { name: row.name, className, counts: row.numbers.steps }
     })
-  if (left.length === 0) return { series, isCut: false }
+  if (hiddenRows.length === 0) return { series, isCut: false }
   if (!isSum) return { series, isCut: true }
-  const rest = [...left, ...(explored.other === null ? [] : [explored.other])]
+  const otherNumbers = [...hiddenRows, ...(explored.other === null ? [] : [explored.other])]
   const counts = explored.all.steps.map((_, step) =>
-    rest.reduce((sum, { steps }) => sum + (steps[step] ?? 0), 0),
+    otherNumbers.reduce((sum, { steps }) => sum + (steps[step] ?? 0), 0),
   )
-  const values = left.length + (explored.other?.values ?? 0)
+  const values = hiddenRows.length + (explored.other?.values ?? 0)
   return { series: [...series, { name: othersName(values), className: 'is-other', counts }], isCut: false }
 }
 
 const capitalized = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1)
 
-function valueTable(title: string, { measure, by }: ShownExploration['asked'], explored: Explored): string {
+function valueTable(
+  title: string,
+  { measure, by: dimension }: ShownExploration['asked'],
+  explored: Explored,
+): string {
   const { name, isSum } = shownMeasures[measure]
   const sum = explored.all.total ?? 0
   const withEvents = !isEventCount(measure)
   const columns = [
-    typeof by === 'object' ? textHtml(nameOf(by) ?? '') : capitalized(nameOf(by) ?? ''),
+    typeof dimension === 'object' ? textHtml(nameOf(dimension) ?? '') : capitalized(nameOf(dimension) ?? ''),
     name,
     ...(isSum ? ['Share'] : []),
     ...(withEvents ? ['Events'] : []),
   ]
-  const rows = rowsOf(by, explored).map((row) => {
+  const rows = rowsOf(dimension, explored).map((row) => {
     const { total, events } = row.numbers
     const share = sum === 0 ? '' : `${(((total ?? 0) / sum) * 100).toFixed(1)} %`
     const cells = [
@@ -188,17 +196,23 @@ function valueTable(title: string, { measure, by }: ShownExploration['asked'], e
   return table(title, columns, rows)
 }
 
-function notes({ measure }: ShownExploration['asked'], { all, rows, ...explored }: Explored, isCut: boolean) {
-  const found: string[] = []
-  if (isCut) found.push(`The chart shows ${seriesMax} of ${countText(rows.length)} values.`)
-  if (isQuantile(measure)) found.push('Durations are accurate to 2 %.')
-  else if (all.error > 0)
-    found.push(`Numbers with ≈ are estimates, standard error ${(all.error * 100).toFixed(1)} %.`)
+function notes(
+  { measure }: ShownExploration['asked'],
+  { all: totals, rows, ...explored }: Explored,
+  isCut: boolean,
+) {
+  const noteTexts: string[] = []
+  if (isCut) noteTexts.push(`The chart shows ${seriesMax} of ${countText(rows.length)} values.`)
+  if (isQuantile(measure)) noteTexts.push('Durations are accurate to 2 %.')
+  else if (totals.error > 0)
+    noteTexts.push(`Numbers with ≈ are estimates, standard error ${(totals.error * 100).toFixed(1)} %.`)
   if (explored.isCut)
-    found.push(
+    noteTexts.push(
       'This field has more values than can be counted individually. The rest is in others, whatever its size.',
     )
   if (explored.expired > 0)
-    found.push(`Retention deleted up to ${countText(explored.expired)} events of this range that may match.`)
-  return found
+    noteTexts.push(
+      `Retention deleted up to ${countText(explored.expired)} events of this range that may match.`,
+    )
+  return noteTexts
 }

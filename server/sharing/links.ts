@@ -60,20 +60,20 @@ export async function listLinks(services: CountingServices, orgId: string): Prom
 /** The token is in this answer only. */
 export async function createLink(
   services: Services,
-  { accountId, ...who }: Actor & { accountId: string },
+  { accountId, ...actor }: Actor & { accountId: string },
   fields: LinkFields,
 ): Promise<{ link: ShareLinkView; token: string }> {
   const { store, clock } = services
   const now = clock.now()
   const content = contentOf(fields)
-  await checkContent(store, who.orgId, content, now)
+  await checkContent(store, actor.orgId, content, now)
   const { days } = fields
   if (!Number.isInteger(days) || days < 1 || days > limits.shareLinkDaysMax)
     throw wrongField('days', `days must be a whole number from 1 to ${limits.shareLinkDaysMax}`)
   const token = newShareToken()
   const link = {
     id: newId('shr'),
-    orgId: who.orgId,
+    orgId: actor.orgId,
     tokenHash: sha256Hex(token),
     name: nameOf(fields.name),
     content: JSON.stringify(content),
@@ -82,7 +82,7 @@ export async function createLink(
     expiresAtMs: now + days * dayMs,
   }
   const metadata = { name: link.name, ...content, expiresAt: isoTime(link.expiresAtMs) }
-  const audit = auditEntry(who, { action: 'share_link.created', target: link.id, metadata }, now)
+  const audit = auditEntry(actor, { action: 'share_link.created', target: link.id, metadata }, now)
   const command = {
     link,
     roles: rolesOf('share.manage'),
@@ -108,15 +108,15 @@ export async function createLink(
   return { link: viewOf({ ...link, ...unopened }, now), token }
 }
 
-export async function revokeLink(services: CountingServices, who: Actor, id: string): Promise<void> {
+export async function revokeLink(services: CountingServices, actor: Actor, id: string): Promise<void> {
   const { store, clock, shareOpens } = services
-  const link = (await store.shareLinks.list(who.orgId)).find((one) => one.id === id)
+  const link = (await store.shareLinks.list(actor.orgId)).find((candidate) => candidate.id === id)
   if (link === undefined) throw new AppError('not_found', 'No share link has this id.')
   const act = { action: 'share_link.revoked', target: id, metadata: { name: link.name } }
   const now = clock.now()
   await shareOpens.flush() // the entry has the whole count
   try {
-    await store.shareLinks.revoke({ orgId: who.orgId, id, now, audit: auditEntry(who, act, now) })
+    await store.shareLinks.revoke({ orgId: actor.orgId, id, now, audit: auditEntry(actor, act, now) })
   } catch (error) {
     if (!(error instanceof StoreError) || error.kind !== 'conflict') throw error
     throw new AppError('conflict', 'This link is already revoked.')
@@ -181,10 +181,10 @@ function contentOf({ page, search, panels, events, identities, frameOrigins }: L
 const weekPanels = ['headlines', 'timeline']
 
 function panelsOf<P extends string>(names: readonly P[], panels: readonly string[] = names): P[] {
-  const known = names.filter((name) => panels.includes(name))
-  if (known.length === 0 || known.length !== new Set(panels).size)
+  const knownPanels = names.filter((name) => panels.includes(name))
+  if (knownPanels.length === 0 || knownPanels.length !== new Set(panels).size)
     throw wrongField('panels', `panels must be one or more of ${names.join(', ')}`)
-  return known
+  return knownPanels
 }
 
 /** Scheme, host and port, and nothing that would end the directive of the policy. */

@@ -34,21 +34,21 @@ export function headlines(counts: WeekCounts): string {
   return numbers(lines) + (beside === null ? '' : `<p class="muted">${beside}</p>`)
 }
 
-const counted = (n: number, one: string): string => `${countText(n)} ${n === 1 ? one : `${one}s`}`
+const counted = (n: number, noun: string): string => `${countText(n)} ${n === 1 ? noun : `${noun}s`}`
 
-function percent(part: number, all: number): string {
-  if (all === 0) return '–'
-  const share = part / all
+function percent(part: number, total: number): string {
+  if (total === 0) return '–'
+  const share = part / total
   if (share > 0 && share < 0.005) return 'under 1 %'
   if (share < 1 && share > 0.995) return 'over 99 %'
   return `${Math.round(share * 100)} %`
 }
 
-function rates({ count, before, of }: Change, one: string): string {
-  if (of === null) return ''
-  const now = percent(count, of.count)
-  const then = percent(before, of.before)
-  return `: ${now} of ${counted(of.count, one)}, ${then} before.`
+function rates({ count, before: previousCount, of: totalCounts }: Change, noun: string): string {
+  if (totalCounts === null) return ''
+  const now = percent(count, totalCounts.count)
+  const then = percent(previousCount, totalCounts.before)
+  return `: ${now} of ${counted(totalCounts.count, noun)}, ${then} before.`
 }
 
 /** The same words as on Overview (web/pages/overview/model.ts), before and after a stranger's name. */
@@ -70,10 +70,10 @@ export const sentences: {
     label: 'Blocked',
     of: ({ count: n }) => ['Rule ', ` began to block: ${counted(n, 'decision')}.`],
   },
-  failingTool: { label: 'Errors', of: (one) => ['Tool ', ` fails more often${rates(one, 'call')}`] },
+  failingTool: { label: 'Errors', of: (change) => ['Tool ', ` fails more often${rates(change, 'call')}`] },
   failingOperator: {
     label: 'Errors',
-    of: (one) => ['Requests by ', ` fail more often${rates(one, 'request')}`],
+    of: (change) => ['Requests by ', ` fail more often${rates(change, 'request')}`],
   },
   operator: {
     label: 'New operator',
@@ -87,38 +87,38 @@ export const sentences: {
 
 function changeList(data: Changes, zone: string): string {
   const rows = data.changes.map((change) => {
-    const { label, of } = sentences[change.kind]
-    const [before, after] = of(change)
-    const sentence = `${before}<b>${textHtml(change.name)}</b>${after}`
+    const { label, of: formatSentence } = sentences[change.kind]
+    const [prefix, suffix] = formatSentence(change)
+    const sentence = `${prefix}<b>${textHtml(change.name)}</b>${suffix}`
     return `<li><span class="muted">${label}</span><p>${sentence}</p>${bars(change, data)}</li>`
   })
-  const nothing = data.compared
+  const emptyText = data.compared
     ? 'Nothing changed: no new operators, impostors, tools or refusals, and no error rate rose.'
     : 'No events in the 30 days before, so nothing can be compared yet.'
-  const left = Object.values(data.more).reduce((sum, n) => sum + n, 0)
-  const about = [
-    left > 0 && `Not listed: ${counted(left, 'more change')}.`,
+  const hiddenCount = Object.values(data.more).reduce((sum, n) => sum + n, 0)
+  const notes = [
+    hiddenCount > 0 && `Not listed: ${counted(hiddenCount, 'more change')}.`,
     !data.complete && 'Impostors are missing: too many contradicted requests to count in time.',
     rows.length > 0 &&
       'Compared with the 30 days before. Bars show about 7 days before, then the time since.',
   ].filter((note) => note !== false)
   return `<section class="panel"><h2>Changed since ${minuteOf(Date.parse(data.since), zone)}</h2>
-${rows.length === 0 ? `<p class="muted">${nothing}</p>` : `<ul class="shared-changes">${rows.join('\n')}</ul>`}
-${about.map((note) => `<p class="muted">${note}</p>`).join('')}</section>`
+${rows.length === 0 ? `<p class="muted">${emptyText}</p>` : `<ul class="shared-changes">${rows.join('\n')}</ul>`}
+${notes.map((note) => `<p class="muted">${note}</p>`).join('')}</section>`
 }
 
 const size = { width: 120, height: 28 }
 
-function bars({ steps, count, before }: Change, { edges, since }: Changes): string {
-  const most = Math.max(1, ...steps)
+function bars({ steps, count, before: previousCount }: Change, { edges, since }: Changes): string {
+  const maxCount = Math.max(1, ...steps)
   const width = size.width / steps.length
   const sinceMs = Date.parse(since)
   const shown = steps.map((n, step) => {
-    const height = n === 0 ? 1 : Math.max(2, (n / most) * size.height)
+    const height = n === 0 ? 1 : Math.max(2, (n / maxCount) * size.height)
     const name = n === 0 || edges[step]! < sinceMs ? 'is-none' : 'is-bar'
     return rect(step * width, size.height - height, Math.max(1, width - 1), height, name)
   })
-  const about = `${countText(count)} since then, ${countText(before)} in the 30 days before`
-  const box = `viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${plainHtml(about)}"`
+  const description = `${countText(count)} since then, ${countText(previousCount)} in the 30 days before`
+  const box = `viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${plainHtml(description)}"`
   return `<svg class="shared-change" ${box}>${shown.join('')}</svg>`
 }

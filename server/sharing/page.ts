@@ -133,19 +133,23 @@ interface Row {
 }
 
 function rowsOf(counts: { [name: string]: PeriodCount }): Row[] {
-  const all = Object.entries(counts).map(([name, { count }]) => ({ name, count }))
-  const rows = all.toSorted((a, b) => b.count - a.count)
-  const rest = rows.splice(limits.shareRowsMax)
+  const allRows = Object.entries(counts).map(([name, { count }]) => ({ name, count }))
+  const rows = allRows.toSorted((a, b) => b.count - a.count)
+  const hiddenRows = rows.splice(limits.shareRowsMax)
   return withRest(
     rows,
-    rest.length,
-    rest.reduce((sum, { count }) => sum + count, 0),
+    hiddenRows.length,
+    hiddenRows.reduce((sum, { count }) => sum + count, 0),
   )
 }
 
-function breakdownRows({ rows, more }: BreakdownView): Row[] {
-  const known = rows.map(({ value, count }) => ({ name: value ?? '(others)', count, isRest: value === null }))
-  return withRest(known, more?.values ?? 0, more?.count ?? 0)
+function breakdownRows({ rows, more: hiddenValues }: BreakdownView): Row[] {
+  const valueRows = rows.map(({ value, count }) => ({
+    name: value ?? '(others)',
+    count,
+    isRest: value === null,
+  }))
+  return withRest(valueRows, hiddenValues?.values ?? 0, hiddenValues?.count ?? 0)
 }
 
 function withRest(rows: Row[], values: number, count: number): Row[] {

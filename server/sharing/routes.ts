@@ -56,21 +56,21 @@ export function shareRoutes(services: ShareRoutesServices) {
     .post(
       '/api/share-links',
       async ({ request }) => {
-        const who = await manager(request)
+        const actor = await manager(request)
         const fields = await readFields(request, {
           ...({ name: 'text', page: 'text', search: 'text', panels: 'texts?', events: 'flag?' } as const),
           ...({ identities: 'flag?', days: 'number', frameOrigins: 'texts?' } as const),
         })
-        return json(await createLink(services, who, fields), 201)
+        return json(await createLink(services, actor, fields), 201)
       },
       unparsed,
     )
     .post(
       '/api/share-links/:id/revoke',
       async ({ request, params }) => {
-        const who = await manager(request)
+        const actor = await manager(request)
         await readFields(request, {})
-        await revokeLink(services, who, params.id)
+        await revokeLink(services, actor, params.id)
         return new Response(null, { status: 204 })
       },
       unparsed,
@@ -101,10 +101,13 @@ function recently(
 ) {
   const answers = new Map<string, { atMs: number | null; shown: Promise<Shown> }>() // null: being read
   return (id: string, orgId: string, content: Parameters<typeof readContent>[2]): Promise<Shown> => {
-    const known = answers.get(id)
+    const cachedAnswer = answers.get(id)
     const now = clock.now()
-    if (known !== undefined && (known.atMs === null || Math.abs(now - known.atMs) < recentMs))
-      return known.shown
+    if (
+      cachedAnswer !== undefined &&
+      (cachedAnswer.atMs === null || Math.abs(now - cachedAnswer.atMs) < recentMs)
+    )
+      return cachedAnswer.shown
     const answer = { atMs: null as number | null, shown: find(orgId, content) }
     answers.delete(id)
     answers.set(id, answer)

@@ -142,8 +142,8 @@ test('drift and corrections are not jumps; a clock that keeps drifting is', () =
 
 test('after a reboot a day of downtime is plausible; a week or an earlier time is not', () => {
   const off = (ms: number) => {
-    const before = guardOf()
-    before.confirm()
+    const guardBefore = guardOf()
+    guardBefore.confirm()
     bootId = `${bootId}+`
     uptimeMs = 60_000
     wallMs += ms

@@ -91,9 +91,9 @@ export function testTime(source: Clock): GuardedTime {
 
 export function startClockGuard({ time, dataDir, lastWriteMs = null, log }: GuardOptions): ClockGuard {
   const { source, uptime, bootId } = time
-  const begun = begin(time, dataDir, lastWriteMs)
-  const seen = begun.seen
-  let startJumpMs = begun.jumpMs
+  const startState = begin(time, dataDir, lastWriteMs)
+  const observation = startState.seen
+  let startJumpMs = startState.jumpMs
   const ticking = tickingClock(source)
   let savedUptimeMs = -Infinity
   let timer: Timer | null = null
@@ -109,34 +109,39 @@ export function startClockGuard({ time, dataDir, lastWriteMs = null, log }: Guar
   function check(): void {
     const wallMs = source.now()
     const uptimeMs = uptime()
-    const passedMs = Math.max(0, uptimeMs - seen.uptimeMs)
-    const byMs = wallMs - seen.wallMs - passedMs
-    seen.expectedMs += passedMs
-    Object.assign(seen, { wallMs, uptimeMs })
-    const held = seen.hold !== null
-    updateHold(seen, passedMs, log)
+    const passedMs = Math.max(0, uptimeMs - observation.uptimeMs)
+    const byMs = wallMs - observation.wallMs - passedMs
+    observation.expectedMs += passedMs
+    Object.assign(observation, { wallMs, uptimeMs })
+    const wasHeld = observation.hold !== null
+    updateHold(observation, passedMs, log)
     if (Math.abs(byMs) >= jumpMsMin) jumped(byMs)
     ticking.set(wallMs)
-    if (timer !== null && (held !== (seen.hold !== null) || uptimeMs - savedUptimeMs >= saveEveryMs)) save()
+    if (
+      timer !== null &&
+      (wasHeld !== (observation.hold !== null) || uptimeMs - savedUptimeMs >= saveEveryMs)
+    )
+      save()
   }
 
   function save(): void {
-    savedUptimeMs = seen.uptimeMs
-    writeObservation(dataDir, { ...seen, bootId }, log)
+    savedUptimeMs = observation.uptimeMs
+    writeObservation(dataDir, { ...observation, bootId }, log)
   }
 
   check()
   const guard: ClockGuard = {
     clock: ticking.clock,
     arrival: () =>
-      ticking.clock.now() + (seen.hold === null ? 0 : Math.max(0, seen.expectedMs - seen.wallMs)),
+      ticking.clock.now() +
+      (observation.hold === null ? 0 : Math.max(0, observation.expectedMs - observation.wallMs)),
     hold() {
       check()
-      return holdOf(seen)
+      return holdOf(observation)
     },
     confirm() {
       const hold = guard.hold()
-      if (hold !== null) accept(seen, 'confirmed by an operator', log)
+      if (hold !== null) accept(observation, 'confirmed by an operator', log)
       save()
       return hold
     },
@@ -181,28 +186,28 @@ function tickingClock(source: Clock) {
 }
 
 /** Starts, continues or ends a hold. */
-function updateHold(seen: Observation, passedMs: number, log: GuardOptions['log']): void {
-  const offMs = seen.wallMs - seen.expectedMs
-  if (offMs >= -clockToleranceMs && offMs <= seen.slackMs + clockToleranceMs) {
-    if (seen.hold !== null) log.info('clock_hold_ended', { why: 'the clock is correct again' })
+function updateHold(observation: Observation, passedMs: number, log: GuardOptions['log']): void {
+  const offMs = observation.wallMs - observation.expectedMs
+  if (offMs >= -clockToleranceMs && offMs <= observation.slackMs + clockToleranceMs) {
+    if (observation.hold !== null) log.info('clock_hold_ended', { why: 'the clock is correct again' })
     const driftMs = passedMs * driftShare
-    seen.expectedMs += seen.slackMs > 0 ? offMs : Math.min(driftMs, Math.max(-driftMs, offMs))
-    Object.assign(seen, { slackMs: 0, hold: null })
+    observation.expectedMs += observation.slackMs > 0 ? offMs : Math.min(driftMs, Math.max(-driftMs, offMs))
+    Object.assign(observation, { slackMs: 0, hold: null })
     return
   }
-  const offsetMs = seen.wallMs - seen.uptimeMs
-  if (seen.hold === null) {
-    log.error('clock_hold', { offMs: Math.round(offMs), at: isoTime(seen.wallMs) })
-    seen.hold = { sinceMs: seen.wallMs, offsetMs, steadyMs: 0 }
-  } else if (Math.abs(offsetMs - seen.hold.offsetMs) > clockToleranceMs) {
-    Object.assign(seen.hold, { offsetMs, steadyMs: 0 })
-  } else seen.hold.steadyMs += passedMs
-  if (seen.hold.steadyMs >= steadyMs) accept(seen, 'steady for 24 hours', log)
+  const offsetMs = observation.wallMs - observation.uptimeMs
+  if (observation.hold === null) {
+    log.error('clock_hold', { offMs: Math.round(offMs), at: isoTime(observation.wallMs) })
+    observation.hold = { sinceMs: observation.wallMs, offsetMs, steadyMs: 0 }
+  } else if (Math.abs(offsetMs - observation.hold.offsetMs) > clockToleranceMs) {
+    Object.assign(observation.hold, { offsetMs, steadyMs: 0 })
+  } else observation.hold.steadyMs += passedMs
+  if (observation.hold.steadyMs >= steadyMs) accept(observation, 'steady for 24 hours', log)
 }
 
-function accept(seen: Observation, why: string, log: GuardOptions['log']): void {
-  log.info('clock_hold_ended', { why })
-  Object.assign(seen, { expectedMs: seen.wallMs, slackMs: 0, hold: null })
+function accept(observation: Observation, reason: string, log: GuardOptions['log']): void {
+  log.info('clock_hold_ended', { why: reason })
+  Object.assign(observation, { expectedMs: observation.wallMs, slackMs: 0, hold: null })
 }
 
 function holdOf({ hold, wallMs, expectedMs }: Observation): ClockHold | null {
@@ -228,13 +233,13 @@ function begin(
     return { seen: last, jumpMs: Math.abs(byMs) >= jumpMsMin ? byMs : 0 }
   }
   const byMs = now.wallMs - last.wallMs
-  const seen = {
+  const observation = {
     ...now,
     expectedMs: last.expectedMs,
     slackMs: last.slackMs + downtimeMs,
     hold: continuedHold(last, now),
   }
-  return { seen, jumpMs: byMs <= -jumpMsMin ? byMs : 0 }
+  return { seen: observation, jumpMs: byMs <= -jumpMsMin ? byMs : 0 }
 }
 
 /** Continues a hold after a reboot: the offset is measured again, the steady time continues. */
@@ -245,10 +250,10 @@ function continuedHold(
   return hold === null ? null : { ...hold, offsetMs: wallMs - uptimeMs }
 }
 
-function writeObservation(dataDir: string | null, seen: Observation, log: GuardOptions['log']): void {
+function writeObservation(dataDir: string | null, observation: Observation, log: GuardOptions['log']): void {
   if (dataDir === null || !existsSync(dataDir)) return
   try {
-    writeWhole(join(dataDir, fileName), `${JSON.stringify(seen)}\n`)
+    writeWhole(join(dataDir, fileName), `${JSON.stringify(observation)}\n`)
   } catch (error) {
     log.warn('clock_not_saved', { message: String(error) }) // a full disk may recover; retried in a minute
   }
@@ -256,9 +261,9 @@ function writeObservation(dataDir: string | null, seen: Observation, log: GuardO
 
 function readObservation(dataDir: string): Observation | null {
   try {
-    const seen = JSON.parse(readFileSync(join(dataDir, fileName), 'utf8')) as Observation
-    const { uptimeMs, wallMs, expectedMs, slackMs } = seen
-    return [uptimeMs, wallMs, expectedMs, slackMs].every(Number.isFinite) ? seen : null
+    const observation = JSON.parse(readFileSync(join(dataDir, fileName), 'utf8')) as Observation
+    const { uptimeMs, wallMs, expectedMs, slackMs } = observation
+    return [uptimeMs, wallMs, expectedMs, slackMs].every(Number.isFinite) ? observation : null
   } catch {
     return null
   }

@@ -122,10 +122,10 @@ test('a changed character is accepted only if the platform accepts the time', ()
     fc.string({ minLength: 0, maxLength: 2, unit: 'binary-ascii' }),
   )
   fc.assert(
-    fc.property(change, ([at, piece]) => {
-      const text = base.slice(0, at) + piece + base.slice(at + 1)
-      const ours = parseTime(text)
-      if (ours !== null) expect(Date.parse(text.toUpperCase())).toBe(ours)
+    fc.property(change, ([index, piece]) => {
+      const text = base.slice(0, index) + piece + base.slice(index + 1)
+      const parsedMs = parseTime(text)
+      if (parsedMs !== null) expect(Date.parse(text.toUpperCase())).toBe(parsedMs)
     }),
     { numRuns: runs(3_000) },
   )
@@ -144,14 +144,14 @@ test('whatever ends before, each other deadline is called once, in order and not
           if (whens[index + 1] === 'when the one before is late') deadlines[index + 1]?.end()
         }),
       )
-      whens.forEach((when, index) => when === 'at once' && deadlines[index]?.end())
+      whens.forEach((timing, index) => timing === 'at once' && deadlines[index]?.end())
       await Bun.sleep(1)
-      whens.forEach((when, index) => (when === 'later' || when === 'twice') && deadlines[index]?.end())
-      whens.forEach((when, index) => when === 'twice' && deadlines[index]?.end())
+      whens.forEach((timing, index) => (timing === 'later' || timing === 'twice') && deadlines[index]?.end())
+      whens.forEach((timing, index) => timing === 'twice' && deadlines[index]?.end())
       const expected: number[] = []
-      whens.forEach((when, index) => {
-        const isEnded = when === 'when the one before is late' && expected.at(-1) === index - 1 && index > 0
-        if (when === 'never' || (when === 'when the one before is late' && !isEnded)) expected.push(index)
+      whens.forEach((timing, index) => {
+        const isEnded = timing === 'when the one before is late' && expected.at(-1) === index - 1 && index > 0
+        if (timing === 'never' || (timing === 'when the one before is late' && !isEnded)) expected.push(index)
       })
       while (performance.now() - startedMs < 2_000 && late.length < expected.length) await Bun.sleep(1)
       await Bun.sleep(2)

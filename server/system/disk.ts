@@ -17,19 +17,20 @@ export interface DiskWatch {
 /** Checks once before it returns. `floorBytes` is `--disk-floor`: below it ingest responds 507. */
 export async function watchDisk(dataDir: string, floorBytes: number, log: Log): Promise<DiskWatch> {
   let freeBytes = Number.POSITIVE_INFINITY
-  let below = false
+  let isBelowFloor = false
   const check = async () => {
     const stats = await statfs(dataDir)
     freeBytes = stats.bavail * stats.bsize
     const now = freeBytes < floorBytes
-    if (now !== below) log.warn(now ? 'disk_below_floor' : 'disk_above_floor', { freeBytes, floorBytes })
-    below = now
+    if (now !== isBelowFloor)
+      log.warn(now ? 'disk_below_floor' : 'disk_above_floor', { freeBytes, floorBytes })
+    isBelowFloor = now
   }
   await check()
   return {
-    full: () => below,
+    full: () => isBelowFloor,
     freeBytes: () => freeBytes,
-    sawFull: () => void (below = true),
+    sawFull: () => void (isBelowFloor = true),
     check,
   }
 }

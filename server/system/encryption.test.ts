@@ -40,12 +40,12 @@ test('a lazy box creates its key file on first use', () => {
 })
 
 test('another key and a corrupt key file have distinct errors', () => {
-  using one = tempDir('secrets')
-  using other = tempDir('secrets')
-  const encrypted = openSecretBox(one.path).encrypt('p', 's')
-  expect(() => openSecretBox(other.path).decrypt('p', encrypted)).toThrow(/is encrypted with the key/)
-  writeFileSync(one.join(keyFileName), 'abc')
-  expect(() => openSecretBox(one.path)).toThrow(/is corrupt/)
+  using firstFolder = tempDir('secrets')
+  using secondFolder = tempDir('secrets')
+  const encrypted = openSecretBox(firstFolder.path).encrypt('p', 's')
+  expect(() => openSecretBox(secondFolder.path).decrypt('p', encrypted)).toThrow(/is encrypted with the key/)
+  writeFileSync(firstFolder.join(keyFileName), 'abc')
+  expect(() => openSecretBox(firstFolder.path)).toThrow(/is corrupt/)
 })
 
 const cipher = makeCipher('ab'.repeat(32))
@@ -69,9 +69,9 @@ test('decrypts the shortest value', () => {
 
 test('rejects every altered or foreign text without throwing', () => {
   const text = cipher.encrypt('cursor', ['org_1', 5])
-  for (let at = 0; at < text.length; at++) {
-    const other = text[at] === 'A' ? 'B' : 'A'
-    const altered = text.slice(0, at) + other + text.slice(at + 1)
+  for (let index = 0; index < text.length; index++) {
+    const otherLetter = text[index] === 'A' ? 'B' : 'A'
+    const altered = text.slice(0, index) + otherLetter + text.slice(index + 1)
     // The last character carries bits that base64url ignores: the same bytes may come out.
     if (!Buffer.from(altered, 'base64url').equals(Buffer.from(text, 'base64url'))) {
       expect(cipher.decrypt('cursor', altered)).toBeNull()

@@ -45,16 +45,16 @@ export function lazySecretBox(folder: string, ring: () => KeyRing | null = () =>
 
 /** The first key encrypts; each secret names the key that decrypts it. */
 export function secretBox(keys: readonly Buffer[]): SecretBox {
-  const known = new Map(keys.map((key) => [keyIdOf(key), key]))
+  const keysById = new Map(keys.map((key) => [keyIdOf(key), key]))
   const [newest = Buffer.alloc(0)] = keys
   return {
     encrypt: (purpose, secret) =>
       `v1.${keyIdOf(newest)}.${encryptBytes(newest, purpose, Buffer.from(secret)).toString('base64url')}`,
     decrypt(purpose, encrypted) {
       const [version, usedKeyId = '', text] = encrypted.split('.')
-      const key = known.get(usedKeyId)
+      const key = keysById.get(usedKeyId)
       if (version !== 'v1' || key === undefined) {
-        const contained = [...known.keys()].join(', ')
+        const contained = [...keysById.keys()].join(', ')
         throw new DecryptionError(
           `a secret is encrypted with the key ${usedKeyId}, but ${keyFileName} or the key ring contains ${contained}`,
         )

@@ -91,11 +91,11 @@ function restartWith(options: Environment, environment: Environment, replaced: E
     ([name, value]) => isOurs(name) && environment[name] !== value,
   )
   if (missing.length === 0) return
-  const given = Object.entries(environment).flatMap(([name, value]) =>
+  const currentEntries = Object.entries(environment).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, value]],
   )
   try {
-    const variables = Object.fromEntries([...given, ...missing]) as { [name: string]: string }
+    const variables = Object.fromEntries([...currentEntries, ...missing]) as { [name: string]: string }
     process.execve?.(process.execPath, [process.argv0, ...process.argv.slice(2)], variables)
   } catch {
     return // the executable may be gone: continue without the options
@@ -113,11 +113,16 @@ export type Environment = Record<string, string | undefined>
 let whole: Environment = {}
 
 /** The environment of a process that may be read, by default of this one, with more variables. */
-export function environmentOf(pid: number | null, more: Record<string, string>): Record<string, string> {
-  const own = Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined)
+export function environmentOf(
+  pid: number | null,
+  extraVariables: Record<string, string>,
+): Record<string, string> {
+  const ownEntries = Object.entries(process.env).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined,
+  )
   return {
-    ...Object.fromEntries(pid === null ? own : (environmentIn(`/proc/${pid}/environ`) ?? own)),
-    ...more,
+    ...Object.fromEntries(pid === null ? ownEntries : (environmentIn(`/proc/${pid}/environ`) ?? ownEntries)),
+    ...extraVariables,
   }
 }
 
@@ -125,8 +130,8 @@ function environmentIn(path: string): [name: string, value: string][] | null {
   try {
     const lines = readFileSync(path, 'utf8').split('\0')
     return lines.flatMap((line) => {
-      const at = line.indexOf('=')
-      return at <= 0 ? [] : [[line.slice(0, at), line.slice(at + 1)]]
+      const equalsIndex = line.indexOf('=')
+      return equalsIndex <= 0 ? [] : [[line.slice(0, equalsIndex), line.slice(equalsIndex + 1)]]
     })
   } catch {
     return null // another system than Linux, or a process of somebody else

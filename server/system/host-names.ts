@@ -25,20 +25,25 @@ const namesMax = 4
 const lookupMs = 5_000
 
 export function startHostNames(clock: Clock, resolver: NameResolver = systemResolver()): HostNames {
-  const known = new Map<string, { names: readonly string[] | undefined; untilMs: number }>()
+  const namesByAddress = new Map<string, { names: readonly string[] | undefined; untilMs: number }>()
 
   async function lookUpOne(address: string): Promise<void> {
-    const names = await within(lookupMs, confirmedNames(resolver, address))
-    if (known.size >= addressesMax) known.delete(known.keys().next().value!)
-    known.set(address, { names, untilMs: clock.now() + (names === undefined ? failureMs : answerMs) })
+    const names = await limitTime(lookupMs, confirmedNames(resolver, address))
+    if (namesByAddress.size >= addressesMax) namesByAddress.delete(namesByAddress.keys().next().value!)
+    namesByAddress.set(address, {
+      names,
+      untilMs: clock.now() + (names === undefined ? failureMs : answerMs),
+    })
   }
 
   return {
-    of: (address) => known.get(address)?.names,
+    of: (address) => namesByAddress.get(address)?.names,
     async lookUp(addresses) {
-      const due = [...addresses].filter((one) => (known.get(one)?.untilMs ?? 0) <= clock.now())
+      const due = [...addresses].filter(
+        (address) => (namesByAddress.get(address)?.untilMs ?? 0) <= clock.now(),
+      )
       const worker = async (): Promise<void> => {
-        for (let one = due.pop(); one !== undefined; one = due.pop()) await lookUpOne(one)
+        for (let address = due.pop(); address !== undefined; address = due.pop()) await lookUpOne(address)
       }
       await Promise.all(Array.from({ length: atOnce }, worker))
     },
@@ -49,7 +54,7 @@ function systemResolver(): NameResolver {
   return new Resolver({ timeout: 2_000, tries: 2 })
 }
 
-async function within<T>(limitMs: number, work: Promise<T>): Promise<T | undefined> {
+async function limitTime<T>(limitMs: number, work: Promise<T>): Promise<T | undefined> {
   const { promise, resolve } = Promise.withResolvers<undefined>()
   const timer = setTimeout(() => resolve(undefined), limitMs)
   try {
@@ -68,7 +73,7 @@ async function confirmedNames(resolver: NameResolver, address: string): Promise<
   const plain = address.replace(/^::ffff:(?=[\d.]+$)/i, '')
   const names = await resolver.reverse(plain).catch(() => [])
   if (names.length === 0) return undefined
-  const isOwn = (other: string): boolean => wordsOf(other) === wordsOf(plain)
+  const isOwn = (resolvedAddress: string): boolean => wordsOf(resolvedAddress) === wordsOf(plain)
   const confirmed = await Promise.all(
     names.slice(0, namesMax).map(async (name) => {
       const resolve = plain.includes(':') ? resolver.resolve6(name) : resolver.resolve4(name)

@@ -10,14 +10,16 @@ const older = '11'.repeat(32)
 const newer = '22'.repeat(32)
 
 test('what one node encrypts another decrypts, before and after the key was replaced', () => {
-  const before = readKeyRing(`${older}\n`)
+  const keyBefore = readKeyRing(`${older}\n`)
   const after = readKeyRing(`# since May\n${newer}\n\n${older}\n`)
   using folder = tempDir('ring')
-  const encrypted = openSecretBox(folder.path, before).encrypt('p', 's')
+  const encrypted = openSecretBox(folder.path, keyBefore).encrypt('p', 's')
   expect(openSecretBox(folder.path, after).decrypt('p', encrypted)).toBe('s')
   const replaced = openSecretBox(folder.path, after).encrypt('p', 's')
   expect(replaced).toStartWith(`v1.${keyIdOf(Buffer.from(newer, 'hex'))}.`)
-  expect(() => openSecretBox(folder.path, before).decrypt('p', replaced)).toThrow(/is encrypted with the key/)
+  expect(() => openSecretBox(folder.path, keyBefore).decrypt('p', replaced)).toThrow(
+    /is encrypted with the key/,
+  )
   expect(existsSync(folder.join(keyFileName))).toBe(false)
 })
 

@@ -60,8 +60,8 @@ test('keys, webhook secrets and tokens are redacted everywhere; ids are not', ()
     fc.property(
       secrets,
       fc.constantFrom('', ' ', '"', '/setup#', 'Bearer ', '=', '\n', '\\n'),
-      (secret, before) => {
-        const line = logLine(0, 'info', 'x', { text: `before${before === '' ? ' ' : before}${secret} after` })
+      (secret, prefix) => {
+        const line = logLine(0, 'info', 'x', { text: `before${prefix === '' ? ' ' : prefix}${secret} after` })
         // Six characters in a row of the random part would already be too much.
         expect(line).not.toContain(secret.slice(10, 22))
         expect(JSON.parse(line).event).toBe('x')
@@ -116,7 +116,7 @@ test('dropped lines are reported as soon as the reader continues', async () => {
     .split('\n')
     .map((line) => JSON.parse(line))
   const written = lines.filter(({ event }) => event === 'line')
-  expect(written.map(({ i }) => i)).toEqual(written.map((_, at) => at))
+  expect(written.map(({ i }) => i)).toEqual(written.map((_, index) => index))
   expect(lines.at(-1)).toMatchObject({ event: 'log_lines_dropped', count: 100 - written.length })
   expect(written.length).toBeGreaterThan(5)
   expect(written.length).toBeLessThan(30)
@@ -136,8 +136,8 @@ test('after a full disk the log continues and reports the dropped lines', async 
   const fd = openSync(path, 'w')
   let full = true
   const writeTo = ((...args: Parameters<typeof write>) => {
-    const done = args.at(-1) as (error: NodeJS.ErrnoException | null, written: number) => void
-    if (full) setTimeout(done, 0, Object.assign(new Error('no space'), { code: 'ENOSPC' }), 0)
+    const callback = args.at(-1) as (error: NodeJS.ErrnoException | null, written: number) => void
+    if (full) setTimeout(callback, 0, Object.assign(new Error('no space'), { code: 'ENOSPC' }), 0)
     else write(...args)
   }) as typeof write
   const drained = Promise.withResolvers<void>()

@@ -8,10 +8,10 @@ const everySecond = '* * * * * *'
 
 test('a run that is still active skips the next run', async () => {
   let running = 0
-  let most = 0
+  let runningMax = 0
   let runs = 0
   const run = async () => {
-    most = Math.max(most, ++running)
+    runningMax = Math.max(runningMax, ++running)
     await Bun.sleep(1_500)
     running--
     runs++
@@ -19,12 +19,12 @@ test('a run that is still active skips the next run', async () => {
   const jobs = startJobs([{ id: 'slow', schedule: everySecond, run }], { now: () => Date.now() }, silent)
   await until(() => runs >= 2)
   await jobs.stop()
-  expect([most, running]).toEqual([1, 0])
+  expect([runningMax, running]).toEqual([1, 0])
 }, 15_000)
 
 test('a failing job is reported until it succeeds and does not stop others', async () => {
   let healthy = false
-  let others = 0
+  let otherRuns = 0
   const jobs = startJobs(
     [
       {
@@ -32,12 +32,12 @@ test('a failing job is reported until it succeeds and does not stop others', asy
         schedule: everySecond,
         run: () => (healthy ? Promise.resolve() : Promise.reject(new Error('no'))),
       },
-      { id: 'other', schedule: everySecond, run: async () => void others++ },
+      { id: 'other', schedule: everySecond, run: async () => void otherRuns++ },
     ],
     { now: () => Date.now() },
     silent,
   )
-  await until(() => jobs.late().includes('failing') && others > 0)
+  await until(() => jobs.late().includes('failing') && otherRuns > 0)
   expect(jobs.late()).toEqual(['failing'])
   healthy = true
   await until(() => jobs.late().length === 0)

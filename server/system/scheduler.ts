@@ -63,9 +63,9 @@ export function startJobs(jobs: Job[], clock: Clock, log: Log, waker: Waker = sy
   const ending = new AbortController()
   const rows = jobs.map((job): Row => {
     const cron = new Cron(job.schedule, { paused: true, utcOffset: 0 })
-    const none = { running: null, failed: false, runs: 0, failures: 0, lastMs: 0 }
+    const idleState = { running: null, failed: false, runs: 0, failures: 0, lastMs: 0 }
     const ended = { lastEndMs: lastNowMs, endedMs: elapsedMs(clock) }
-    return { job, cron, dueMs: nextRunMs(cron, lastNowMs), ...none, ...ended }
+    return { job, cron, dueMs: nextRunMs(cron, lastNowMs), ...idleState, ...ended }
   })
 
   function check(): void {

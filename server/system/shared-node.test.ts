@@ -19,8 +19,8 @@ test('a jump of the machine’s clock does not move the node’s time, is logged
   const nodes = { ...store.nodes, heartbeat }
   const warnings: string[] = []
   const log = { warn: (name: string) => void warnings.push(name) }
-  const about = { name: 'edge', version: '1', role: 'ingest' as const }
-  const node = await startNode({ store: { nodes }, node: about, clock, log })
+  const nodeFacts = { name: 'edge', version: '1', role: 'ingest' as const }
+  const node = await startNode({ store: { nodes }, node: nodeFacts, clock, log })
   const skew = () =>
     stateChecks({
       ready: [],
@@ -48,8 +48,8 @@ test('a jump of the machine’s clock does not move the node’s time, is logged
   ])
 
   // Another node deletes this one, as a restored database lacks it.
-  const other = { name: 'core', version: '1', role: 'all' as const }
-  await store.nodes.register({ node: other, now: start + 72 * hourMs })
+  const otherFacts = { name: 'core', version: '1', role: 'all' as const }
+  await store.nodes.register({ node: otherFacts, now: start + 72 * hourMs })
   expect((await store.nodes.list({ now: time.databaseMs })).map(({ name }) => name)).toEqual(['core'])
   await node.beat()
   expect((await store.nodes.list({ now: time.databaseMs })).map(({ name }) => name)).toEqual(['core', 'edge'])
@@ -63,10 +63,10 @@ test('a second process under the same name is reported once, and the one that en
   const clock = { now: () => time.wallMs, elapsed: () => time.wallMs - start }
   const warnings: string[] = []
   const log = { warn: (name: string) => void warnings.push(name) }
-  const about = { name: 'edge', version: '1', role: 'all' as const }
-  const first = await startNode({ store, node: about, clock, log })
+  const nodeFacts = { name: 'edge', version: '1', role: 'all' as const }
+  const first = await startNode({ store, node: nodeFacts, clock, log })
   time.wallMs += 1_000
-  const second = await startNode({ store, node: about, clock, log })
+  const second = await startNode({ store, node: nodeFacts, clock, log })
   for (let n = 0; n < 2; n++) await first.beat()
   await second.beat()
   expect([first.isNamedTwice(), second.isNamedTwice(), warnings]).toEqual([

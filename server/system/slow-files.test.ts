@@ -38,8 +38,8 @@ test('a folder that hangs is not asked again, two of them stop all, and an answe
   const read = (path: string, work: () => Promise<string>) =>
     withinTime({ path, discard }, work).catch((error: Error) => error.message)
   expect(await read('/nfs/a', () => first.promise)).toBe('does not answer: its file system hangs')
-  let asked = 0
-  const count = async () => `asked ${++asked}`
+  let askedCount = 0
+  const count = async () => `asked ${++askedCount}`
   expect(await read('/nfs/b', count)).toBe('does not answer: its file system hangs')
   expect(await read('/local/a', count)).toBe('asked 1')
   expect(await read('/smb/a', () => second.promise)).toBe('does not answer: its file system hangs')

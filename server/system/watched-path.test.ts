@@ -104,29 +104,29 @@ async function answerOf(read: () => Promise<string>): Promise<string> {
 
 for (const [name, [replace, answer]] of Object.entries(replacements))
   test(`the file becomes ${name}`, async () => {
-    const one = machine()
-    expect(await one.read()).toBe('a log')
-    rmSync(one.path('logs', 'access.log'))
-    replace(one)
-    const text = await answerOf(one.read)
+    const host = machine()
+    expect(await host.read()).toBe('a log')
+    rmSync(host.path('logs', 'access.log'))
+    replace(host)
+    const text = await answerOf(host.read)
     if (typeof answer === 'string') expect(text).toBe(answer)
     else expect(text).toMatch(answer)
   })
 
 test('a rotated file is held to the same rules', async () => {
-  const one = machine()
-  expect(await one.read('access.log.1')).toBe('an older log')
-  symlinkSync(one.path('data', 'secret.key'), one.path('logs', 'access.log.2'))
-  expect(await answerOf(() => one.read('access.log.2'))).toMatch(/leads into the data folder/)
+  const host = machine()
+  expect(await host.read('access.log.1')).toBe('an older log')
+  symlinkSync(host.path('data', 'secret.key'), host.path('logs', 'access.log.2'))
+  expect(await answerOf(() => host.read('access.log.2'))).toMatch(/leads into the data folder/)
 })
 
 test('a folder of the path becomes a link', async () => {
-  const one = machine()
-  expect(await one.read()).toBe('a log')
-  one.write('a secret', 'elsewhere', 'access.log')
-  renameSync(one.path('logs'), one.path('was-logs'))
-  symlinkSync(one.path('elsewhere'), one.path('logs'))
-  expect(await answerOf(one.read)).toMatch(/leads out of/)
+  const host = machine()
+  expect(await host.read()).toBe('a log')
+  host.write('a secret', 'elsewhere', 'access.log')
+  renameSync(host.path('logs'), host.path('was-logs'))
+  symlinkSync(host.path('elsewhere'), host.path('logs'))
+  expect(await answerOf(host.read)).toMatch(/leads out of/)
 })
 
 test('links of the path that are there at the start: a pod’s log, and releases behind `current`', async () => {
@@ -142,30 +142,30 @@ test('links of the path that are there at the start: a pod’s log, and releases
       await file.close()
       return text
     })
-  const none = { dataDir: null, keyFiles: [] }
+  const emptyPaths = { dataDir: null, keyFiles: [] }
 
-  const named = join(root, 'containers', 'shop.log')
+  const shopLog = join(root, 'containers', 'shop.log')
   write(join(root, 'pods', 'shop', '0.log'), 'first run')
   write(join(root, 'pods', 'shop', '1.log'), 'second run')
   write(join(root, 'pods', 'bank', '0.log'), 'of another pod')
   mkdirSync(join(root, 'containers'))
   const point = (target: string) => {
-    rmSync(named, { force: true })
-    symlinkSync(target, named)
+    rmSync(shopLog, { force: true })
+    symlinkSync(target, shopLog)
   }
   point(join(root, 'pods', 'shop', '0.log'))
-  const pod = watchedPath(named, none)
-  expect(await read(pod, named)).toBe('first run')
+  const pod = watchedPath(shopLog, emptyPaths)
+  expect(await read(pod, shopLog)).toBe('first run')
   point(join(root, 'pods', 'shop', '1.log'))
-  expect(await read(pod, named)).toBe('second run')
+  expect(await read(pod, shopLog)).toBe('second run')
   point(join(root, 'pods', 'bank', '0.log'))
-  expect(await read(pod, named)).toMatch(/leads out of/)
+  expect(await read(pod, shopLog)).toMatch(/leads out of/)
 
   const robots = join(root, 'www', 'current', 'robots.txt')
   write(join(root, 'www', 'releases', '1', 'robots.txt'), 'release 1')
   write(join(root, 'www', 'releases', '2', 'robots.txt'), 'release 2')
   symlinkSync('releases/1', join(root, 'www', 'current'))
-  const deployed = watchedPath(robots, none)
+  const deployed = watchedPath(robots, emptyPaths)
   expect(await read(deployed, robots)).toBe('release 1')
   rmSync(join(root, 'www', 'current'))
   symlinkSync('releases/2', join(root, 'www', 'current'))
@@ -189,23 +189,23 @@ test('whatever chain of links takes the place of the file, no byte of a protecte
     fc.asyncProperty(
       fc.array(fc.tuple(fc.nat(3), fc.constantFrom(...steps), fc.boolean()), { minLength: 1, maxLength: 6 }),
       async (links) => {
-        const one = machine()
-        await one.read()
+        const host = machine()
+        await host.read()
         for (const [from, to, isHard] of links) {
-          const path = one.path(steps[from]!)
+          const path = host.path(steps[from]!)
           rmSync(path, { force: true })
           try {
-            if (isHard) linkSync(one.path(to), path)
-            else symlinkSync(one.path(to), path)
+            if (isHard) linkSync(host.path(to), path)
+            else symlinkSync(host.path(to), path)
           } catch {
             // A hard link to what is not there.
           }
         }
-        const text = await answerOf(one.read)
+        const text = await answerOf(host.read)
         expect(text).not.toContain('the key')
         // A hard link to another file of the machine is that file: only the owner of the file can make it.
         if (!links.some(([, , isHard]) => isHard)) expect(text).not.toContain('a secret')
-        rmSync(one.path(), { recursive: true })
+        rmSync(host.path(), { recursive: true })
       },
     ),
     { numRuns: 60 },

@@ -35,12 +35,12 @@ export interface WatchedPath {
   open(path: string): Promise<FileHandle>
 }
 
-export function watchedPath(named: string, protectedFiles: ProtectedFiles): WatchedPath {
+export function watchedPath(namedPath: string, protectedFiles: ProtectedFiles): WatchedPath {
   let folders: readonly string[] | null = null
   return {
     open: (path) =>
       withinTime({ path, discard: (late) => void late.close() }, async () => {
-        folders ??= await allowedFolders(named)
+        folders ??= await allowedFolders(namedPath)
         return openAllowed(path, folders, protectedFiles)
       }),
   }
@@ -52,12 +52,12 @@ const linksMax = 40
  * The real folder of the named file, and for each link in the path the folders that hold it and its target: a release
  * folder behind `current`, or a pod's folder behind /var/log/containers.
  */
-async function allowedFolders(named: string): Promise<string[]> {
-  const folders = new Set([await realpath(dirname(named))])
-  const target = await realpath(named).catch(() => null)
+async function allowedFolders(namedPath: string): Promise<string[]> {
+  const folders = new Set([await realpath(dirname(namedPath))])
+  const target = await realpath(namedPath).catch(() => null)
   if (target !== null) folders.add(dirname(target))
-  const { root } = parse(resolve(named))
-  let path = resolve(named)
+  const { root } = parse(resolve(namedPath))
+  let path = resolve(namedPath)
   for (let links = 0; links < linksMax; links++) {
     const link = await firstLink(path)
     if (link === null) break
@@ -77,12 +77,16 @@ interface Link {
 async function firstLink(path: string): Promise<Link | null> {
   const { root } = parse(path)
   const names = path.slice(root.length).split(sep)
-  let here = root
+  let currentPath = root
   for (const [index, name] of names.entries()) {
-    here = join(here, name)
-    const stats = await lstat(here).catch(() => null)
+    currentPath = join(currentPath, name)
+    const stats = await lstat(currentPath).catch(() => null)
     if (stats?.isSymbolicLink() === true)
-      return { path: here, target: await readlink(here), rest: names.slice(index + 1).join(sep) }
+      return {
+        path: currentPath,
+        target: await readlink(currentPath),
+        rest: names.slice(index + 1).join(sep),
+      }
   }
   return null
 }

@@ -13,9 +13,9 @@ function entryAt(path: string): Stats | null {
  * whoever set up the machine.
  */
 export function requireNoLink(path: string, base = dirname(path)): void {
-  const below = relative(base, path)
-  const isBelow = below !== '' && !isAbsolute(below) && below.split(sep)[0] !== '..'
-  const names = isBelow ? below.split(sep) : []
+  const relativePath = relative(base, path)
+  const isBelow = relativePath !== '' && !isAbsolute(relativePath) && relativePath.split(sep)[0] !== '..'
+  const names = isBelow ? relativePath.split(sep) : []
   let current = base
   for (const place of isBelow ? names.map((name) => (current = join(current, name))) : [path]) {
     if (entryAt(place)?.isSymbolicLink() !== true) continue

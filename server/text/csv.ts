@@ -10,9 +10,9 @@ export function csvRow(cells: readonly CsvCell[], guard: boolean): string {
 /** The same without the line end. */
 export function csvCells(cells: readonly CsvCell[], guard: boolean): string {
   let line = ''
-  for (let at = 0; at < cells.length; at++) {
-    const cell = cells[at]
-    if (at > 0) line += ','
+  for (let index = 0; index < cells.length; index++) {
+    const cell = cells[index]
+    if (index > 0) line += ','
     if (cell !== null && cell !== undefined) line += csvText(String(cell), guard)
   }
   return line

@@ -22,10 +22,10 @@ test('finds the end and the depth of a value, with or without whitespace', () =>
       json,
       fc.constantFrom('', ' ', '\n\t'),
       fc.constantFrom(',', ']', '}', ' ', ''),
-      (text, gap, after) => {
+      (text, gap, suffix) => {
         const value: unknown = JSON.parse(text)
         const spaced = gap === '' ? text : JSON.stringify(value, null, gap)
-        const { end, depth } = scanOf(spaced + after)
+        const { end, depth } = scanOf(spaced + suffix)
         expect(end).toBe(spaced.length)
         expect(depth).toBe(depthOf(value))
       },
@@ -52,9 +52,9 @@ test('numbers that a double changes are never reported as exact', () => {
   fc.assert(
     fc.property(digits, (number) => {
       const isSame = Object.is(Number(number), Number(JSON.stringify(Number(number))))
-      const sent = decimal(number)
+      const decimalText = decimal(number)
       const read = Number.isFinite(Number(number)) ? decimal(String(Number(number))) : 'Infinity'
-      if (!isSame || sent !== read) expect(scanOf(`[${number}]`).isExact).toBe(false)
+      if (!isSame || decimalText !== read) expect(scanOf(`[${number}]`).isExact).toBe(false)
     }),
     { numRuns: runs(5_000) },
   )
@@ -71,10 +71,10 @@ test('numbers that a double changes are never reported as exact', () => {
 function decimal(text: string): string {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text) ?? []
-  const all = (whole + fraction).replace(/^0+/, '')
-  const digits = all.replace(/0+$/, '')
+  const digitText = (whole + fraction).replace(/^0+/, '')
+  const digits = digitText.replace(/0+$/, '')
   if (digits === '') return `${sign}0`
-  return `${sign}${digits}e${Number(exponent) - fraction.length + (all.length - digits.length)}`
+  return `${sign}${digits}e${Number(exponent) - fraction.length + (digitText.length - digits.length)}`
 }
 
 test('strings end at their closing quote, whatever they escape', () => {

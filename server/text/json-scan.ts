@@ -13,17 +13,17 @@ const quote = 34
 const backslash = 92
 
 /** The end of the whitespace at `at`. */
-export function skipSpace(text: string, at: number): number {
+export function skipSpace(text: string, offset: number): number {
   for (;;) {
-    const code = text.charCodeAt(at)
-    if (code !== 32 && code !== 10 && code !== 13 && code !== 9) return at
-    at++
+    const code = text.charCodeAt(offset)
+    if (code !== 32 && code !== 10 && code !== 13 && code !== 9) return offset
+    offset++
   }
 }
 
 /** The end of the string whose opening quote is at `at`; -1 when it is unterminated. */
-export function skipString(text: string, at: number): number {
-  let end = text.indexOf('"', at + 1)
+export function skipString(text: string, offset: number): number {
+  let end = text.indexOf('"', offset + 1)
   while (end > 0 && text.charCodeAt(end - 1) === backslash) {
     let start = end - 1
     while (text.charCodeAt(start - 1) === backslash) start--
@@ -37,58 +37,60 @@ export function skipString(text: string, at: number): number {
  * The end of the value at `at`; -1 when it is incomplete. Correct for valid JSON; for other text it only balances
  * brackets and validates nothing.
  */
-export function skipValue(text: string, at: number, scan: Scan): number {
+export function skipValue(text: string, offset: number, scan: Scan): number {
   let depth = 0
-  while (at < text.length) {
-    const code = text.charCodeAt(at)
+  while (offset < text.length) {
+    const code = text.charCodeAt(offset)
     if (code === quote) {
-      at = skipString(text, at)
-      if (at < 0) return -1
+      offset = skipString(text, offset)
+      if (offset < 0) return -1
     } else if (code === 123 || code === 91) {
       if (++depth > scan.depth) scan.depth = depth
-      at++
+      offset++
       continue
     } else if (code === 125 || code === 93) {
       if (--depth < 0) return -1
-      at++
+      offset++
     } else if (code === 45 || (code >= 48 && code <= 57)) {
-      at = skipNumber(text, at, scan)
+      offset = skipNumber(text, offset, scan)
     } else if (code >= 97 && code <= 122) {
-      at = skipLetters(text, at)
+      offset = skipLetters(text, offset)
     } else {
-      at++ // comma, colon, whitespace
+      offset++ // comma, colon, whitespace
       continue
     }
-    if (depth === 0) return at
+    if (depth === 0) return offset
   }
   return -1
 }
 
 /** Up to 15 digits without an exponent survive a double unchanged; minus zero does not. */
-function skipNumber(text: string, at: number, scan: Scan): number {
-  const start = at
-  let isPlain = !(text.charCodeAt(at) === 45 && text.charCodeAt(at + 1) === 48)
+function skipNumber(text: string, offset: number, scan: Scan): number {
+  const start = offset
+  let isPlain = !(text.charCodeAt(offset) === 45 && text.charCodeAt(offset + 1) === 48)
   for (;;) {
-    const code = text.charCodeAt(++at)
+    const code = text.charCodeAt(++offset)
     if ((code >= 48 && code <= 57) || code === 46) continue
     if ((code | 32) !== 101 && code !== 43 && code !== 45) break
     isPlain = false
   }
-  if (!isPlain || at - start > 15) scan.isExact = false
-  return at
+  if (!isPlain || offset - start > 15) scan.isExact = false
+  return offset
 }
 
-function skipLetters(text: string, at: number): number {
-  do at++
-  while (text.charCodeAt(at) >= 97 && text.charCodeAt(at) <= 122)
-  return at
+function skipLetters(text: string, offset: number): number {
+  do offset++
+  while (text.charCodeAt(offset) >= 97 && text.charCodeAt(offset) <= 122)
+  return offset
 }
 
 /** Whether the text has more than `max` opening brackets, strings included: a cheap upper bound on nesting. */
 export function hasMoreOpeners(text: string, max: number): boolean {
   let count = 0
-  for (let at = text.indexOf('{'); at >= 0; at = text.indexOf('{', at + 1)) if (++count > max) return true
-  for (let at = text.indexOf('['); at >= 0; at = text.indexOf('[', at + 1)) if (++count > max) return true
+  for (let index = text.indexOf('{'); index >= 0; index = text.indexOf('{', index + 1))
+    if (++count > max) return true
+  for (let index = text.indexOf('['); index >= 0; index = text.indexOf('[', index + 1))
+    if (++count > max) return true
   return false
 }
 

@@ -32,56 +32,56 @@ export interface Skip extends Scan {
   members: number // brackets and commas so far: an upper bound on the values in it, and about what parsing costs
 }
 
-function startSkip(at: number): Skip {
-  return { at, nesting: 0, inside: null, members: 0, depth: 0, isExact: true }
+function startSkip(offset: number): Skip {
+  return { at: offset, nesting: 0, inside: null, members: 0, depth: 0, isExact: true }
 }
 
 /** Skips to the end of the value, or to `until`. `broken`: the value is incomplete. */
 function skipPart(json: Buffer, skip: Skip, until: number): 'end' | 'more' | 'broken' {
   const stop = Math.min(until, json.length)
-  let { at, nesting } = skip
-  while (at < stop) {
-    const code = json[at]!
+  let { at: offset, nesting } = skip
+  while (offset < stop) {
+    const code = json[offset]!
     if (skip.inside === 'text' || code === quote) {
-      at = skip.inside === 'text' ? textEnd(json, at, stop) : quotedEnd(json, at, stop)
-      skip.inside = at < 0 ? 'text' : null
-      at = Math.abs(at)
+      offset = skip.inside === 'text' ? textEnd(json, offset, stop) : quotedEnd(json, offset, stop)
+      skip.inside = offset < 0 ? 'text' : null
+      offset = Math.abs(offset)
       if (skip.inside !== null) break
     } else if (code === 123 || code === 91) {
       if (++nesting > skip.depth) skip.depth = nesting
       skip.members++
-      at++
+      offset++
       continue
     } else if (code === 125 || code === 93) {
       if (--nesting < 0) return 'broken'
-      at++
+      offset++
     } else if (skip.inside === 'word' || isWord(code)) {
-      const end = wordEnd(json, at, stop)
-      if (skip.inside === 'word' || (code < 97 && !survives(json, at, end))) skip.isExact = false
-      at = end
-      skip.inside = at === stop && at < json.length ? 'word' : null
+      const end = wordEnd(json, offset, stop)
+      if (skip.inside === 'word' || (code < 97 && !survives(json, offset, end))) skip.isExact = false
+      offset = end
+      skip.inside = offset === stop && offset < json.length ? 'word' : null
       if (skip.inside !== null) break
     } else {
       if (code === 44) skip.members++
-      at++
+      offset++
       continue
     }
     if (nesting > 0) continue
-    skip.at = at
+    skip.at = offset
     return 'end'
   }
-  skip.at = at
+  skip.at = offset
   skip.nesting = nesting
-  return at >= json.length ? 'broken' : 'more'
+  return offset >= json.length ? 'broken' : 'more'
 }
 
 /** Strings up to this length are scanned here: for them a native call takes longer than the loop. */
 const shortText = 48
 
 /** The end of the string whose opening quote is at `at`; negative where it has not ended at `stop`. */
-function quotedEnd(json: Buffer, at: number, stop: number): number {
-  const near = Math.min(at + 1 + shortText, stop)
-  for (let index = at + 1; index < near; index++) {
+function quotedEnd(json: Buffer, offset: number, stop: number): number {
+  const near = Math.min(offset + 1 + shortText, stop)
+  for (let index = offset + 1; index < near; index++) {
     const code = json[index]!
     if (code === quote) return index + 1
     if (code === backslash) return textEnd(json, index, stop)
@@ -93,13 +93,13 @@ function quotedEnd(json: Buffer, at: number, stop: number): number {
 
 /** The same from a place within a string that is not behind a backslash. */
 function textEnd(json: Buffer, start: number, stop: number): number {
-  let at = start
-  while (at < stop) {
-    const code = json[at]!
-    if (code === quote) return at + 1
-    at += code === backslash ? 2 : 1
+  let offset = start
+  while (offset < stop) {
+    const code = json[offset]!
+    if (code === quote) return offset + 1
+    offset += code === backslash ? 2 : 1
   }
-  return -at
+  return -offset
 }
 
 /** Whether numbers and the words `true`, `false` and `null` have this character. */
@@ -110,18 +110,18 @@ function isWord(code: number): boolean {
 /** Whether a double has the number as it is spelled: up to 15 digits without an exponent, and not minus zero. */
 function survives(json: Buffer, start: number, end: number): boolean {
   if (end - start > 15 || (json[start] === 45 && json[start + 1] === 48)) return false
-  for (let at = start; at < end; at++) if ((json[at]! | 32) === 101) return false
+  for (let offset = start; offset < end; offset++) if ((json[offset]! | 32) === 101) return false
   return true
 }
 
 function wordEnd(json: Buffer, start: number, stop: number): number {
-  let at = start
-  while (at < stop) {
-    const code = json[at]!
-    if (!isWord(code) && code !== 46 && code !== 43 && code !== 69) return at
-    at++
+  let offset = start
+  while (offset < stop) {
+    const code = json[offset]!
+    if (!isWord(code) && code !== 46 && code !== 43 && code !== 69) return offset
+    offset++
   }
-  return at
+  return offset
 }
 
 /** The value at `start`, with `at` at its end, or -1 when it is incomplete; null when it is long, as few are. */
@@ -144,20 +144,20 @@ export function* longValue(json: Buffer, start: number): Steps<Skip> {
 }
 
 /** Whether whitespace may be at this place. */
-export function hasSpace(json: Buffer, at: number): boolean {
-  return json[at]! <= 32
+export function hasSpace(json: Buffer, offset: number): boolean {
+  return json[offset]! <= 32
 }
 
 /** The end of the whitespace at `start`. */
 export function* pastSpace(json: Buffer, start: number): Steps<number> {
-  let at = start
-  let until = at + partBytes
-  while (isSpace(json[at]!)) {
-    if (++at < until) continue
-    until = at + partBytes
+  let offset = start
+  let until = offset + partBytes
+  while (isSpace(json[offset]!)) {
+    if (++offset < until) continue
+    until = offset + partBytes
     yield null
   }
-  return at
+  return offset
 }
 
 function isSpace(code: number): boolean {

@@ -23,8 +23,8 @@ const texts = fc
       ? `[${space}${items.join(`${space},`)}${space}]`
       : `{${items.map((item, index) => `"f${index % 2_400}"${space}:${item}`).join(`,${space}`)}}`
     if (edit === null) return text
-    const at = edit[0] % text.length
-    return text.slice(0, at) + edit[1] + text.slice(at + 1)
+    const editIndex = edit[0] % text.length
+    return text.slice(0, editIndex) + edit[1] + text.slice(editIndex + 1)
   })
   .map((text) => text.toWellFormed()) // as all text of UTF-8 is
 

@@ -89,8 +89,8 @@ function* readInSteps(json: Buffer, start: number, reader: Reader): Steps<Parsed
   return isList ? yield* readList(json, start, reader) : yield* readObject(json, start, reader)
 }
 
-function isPiece(start: number, { at, members }: Skip): boolean {
-  return members <= pieceMembersMax && at - start <= pieceBytesMax
+function isPiece(start: number, { at: end, members }: Skip): boolean {
+  return members <= pieceMembersMax && end - start <= pieceBytesMax
 }
 
 function readPiece<Value>(text: string, read: (text: string) => Value): Value | undefined {
@@ -103,27 +103,27 @@ function readPiece<Value>(text: string, read: (text: string) => Value): Value | 
 
 function* readList(json: Buffer, open: number, reader: Reader): Steps<Parsed<unknown> | null> {
   const items: unknown[] = []
-  let at = yield* past(json, open + 1)
-  if (json[at] === signs.closeBracket) return { value: reader.list(items), end: at + 1 }
+  let offset = yield* past(json, open + 1)
+  if (json[offset] === signs.closeBracket) return { value: reader.list(items), end: offset + 1 }
   // Each member of a list whose values stay apart is read by itself.
   const run = reader.splits ? undefined : reader.inner().run
   for (;;) {
-    let end = run === undefined ? at : runEnd(json, at)
-    if (run !== undefined && end > at) {
-      const members = readPiece(`[${json.toString('utf8', at, end)}]`, run)
+    let end = run === undefined ? offset : runEnd(json, offset)
+    if (run !== undefined && end > offset) {
+      const members = readPiece(`[${json.toString('utf8', offset, end)}]`, run)
       if (members === undefined) return null
       for (const member of members) items.push(member)
       yield null
     } else {
-      const item = yield* readInSteps(json, at, reader.inner())
+      const item = yield* readInSteps(json, offset, reader.inner())
       if (item === null) return null
       items.push(item.value)
       end = item.end
     }
-    at = yield* past(json, end)
-    if (json[at] === signs.closeBracket) return { value: reader.list(items), end: at + 1 }
-    if (json[at] !== signs.comma) return null
-    at = yield* past(json, at + 1)
+    offset = yield* past(json, end)
+    if (json[offset] === signs.closeBracket) return { value: reader.list(items), end: offset + 1 }
+    if (json[offset] !== signs.comma) return null
+    offset = yield* past(json, offset + 1)
   }
 }
 
@@ -131,42 +131,42 @@ function* readList(json: Buffer, open: number, reader: Reader): Steps<Parsed<unk
 function runEnd(json: Buffer, start: number): number {
   let end = start
   let members = 0
-  for (let at = start; !hasSpace(json, at); at++) {
-    const skip = shortValue(json, at)
-    if (skip === null || skip.at <= at || skip.at - start > pieceBytesMax) break
+  for (let offset = start; !hasSpace(json, offset); offset++) {
+    const skip = shortValue(json, offset)
+    if (skip === null || skip.at <= offset || skip.at - start > pieceBytesMax) break
     members += skip.members + 1
     if (members > pieceMembersMax) break
-    at = end = skip.at
-    if (json[at] !== signs.comma) break
+    offset = end = skip.at
+    if (json[offset] !== signs.comma) break
   }
   return end
 }
 
 function* readObject(json: Buffer, open: number, reader: Reader): Steps<Parsed<unknown> | null> {
   const fields: { [name: string]: unknown } = {}
-  let at = yield* past(json, open + 1)
-  if (json[at] === signs.closeBrace) return { value: reader.object(fields), end: at + 1 }
+  let offset = yield* past(json, open + 1)
+  if (json[offset] === signs.closeBrace) return { value: reader.object(fields), end: offset + 1 }
   for (;;) {
-    if (json[at] !== signs.quote) return null
-    const name = shortValue(json, at) ?? (yield* longValue(json, at))
+    if (json[offset] !== signs.quote) return null
+    const name = shortValue(json, offset) ?? (yield* longValue(json, offset))
     const nameText =
-      name.at < 0 ? undefined : readPiece(json.toString('utf8', at, name.at), valueReader.piece)
+      name.at < 0 ? undefined : readPiece(json.toString('utf8', offset, name.at), valueReader.piece)
     if (typeof nameText !== 'string') return null
-    at = yield* past(json, name.at)
-    if (json[at] !== signs.colon) return null
-    const field = yield* readInSteps(json, yield* past(json, at + 1), reader.inner())
+    offset = yield* past(json, name.at)
+    if (json[offset] !== signs.colon) return null
+    const field = yield* readInSteps(json, yield* past(json, offset + 1), reader.inner())
     if (field === null) return null
     if (nameText === '__proto__') defineField(fields, nameText, field.value)
     else fields[nameText] = field.value
-    at = yield* past(json, field.end)
-    if (json[at] === signs.closeBrace) return { value: reader.object(fields), end: at + 1 }
-    if (json[at] !== signs.comma) return null
-    at = yield* past(json, at + 1)
+    offset = yield* past(json, field.end)
+    if (json[offset] === signs.closeBrace) return { value: reader.object(fields), end: offset + 1 }
+    if (json[offset] !== signs.comma) return null
+    offset = yield* past(json, offset + 1)
   }
 }
 
-function* past(json: Buffer, at: number): Steps<number> {
-  return hasSpace(json, at) ? yield* pastSpace(json, at) : at
+function* past(json: Buffer, offset: number): Steps<number> {
+  return hasSpace(json, offset) ? yield* pastSpace(json, offset) : offset
 }
 
 function defineField(fields: object, name: string, value: unknown): void {
@@ -222,8 +222,8 @@ export function* digestInSteps(value: unknown): Steps<string> {
   yield* writeInSteps(value, 'canonical', (piece) => pieces.push(piece))
   for (const piece of pieces) {
     const bytes = Buffer.from(piece)
-    for (let at = 0; at < bytes.length; at += hashedBytesMax) {
-      hash.update(bytes.subarray(at, at + hashedBytesMax))
+    for (let offset = 0; offset < bytes.length; offset += hashedBytesMax) {
+      hash.update(bytes.subarray(offset, offset + hashedBytesMax))
       yield null
     }
   }

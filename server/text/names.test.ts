@@ -75,8 +75,8 @@ describe('laws', () => {
 
   test('no hidden character passes between letters, wherever it stands', () => {
     fc.assert(
-      fc.property(letters, hidden, letters, (before, character, after) => {
-        expect(unseenProblem(`${before}${character}${after}`)).not.toBeNull()
+      fc.property(letters, hidden, letters, (prefix, character, suffix) => {
+        expect(unseenProblem(`${prefix}${character}${suffix}`)).not.toBeNull()
       }),
     )
   })

@@ -32,7 +32,7 @@ const joinersOfWords = new RegExp(
 )
 
 /** A character that has a shape: a name of spaces or of combining marks alone has none. */
-const seen = /[\p{L}\p{N}\p{P}\p{S}]/u
+const visibleChar = /[\p{L}\p{N}\p{P}\p{S}]/u
 
 /** What is wrong with the characters of a name, as a predicate; null when each can be seen. */
 export function unseenProblem(name: string): string | null {
@@ -55,7 +55,7 @@ export function nameProblem(
     return optional
       ? `must have at most ${charsMax} characters, without line breaks`
       : `must have 1 to ${charsMax} characters, without line breaks`
-  return unseenProblem(name) ?? (seen.test(name) ? null : 'must have a character that can be seen')
+  return unseenProblem(name) ?? (visibleChar.test(name) ? null : 'must have a character that can be seen')
 }
 
 function codePointName(character: string): string {

@@ -32,7 +32,7 @@ export function optionTables(text: string, name: string, fields: readonly string
       },
       texts(field) {
         const value = values.get(field) ?? []
-        if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value
+        if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value
         throw new UsageError(`${field} of [[${name}]] must be a list of strings`)
       },
       flag: (field) => values.get(field) === true,

@@ -24,8 +24,8 @@ const secret = fc
 
 test('a mark before a secret and line ends behind it are no part of it, and everything else is', () => {
   fc.assert(
-    fc.property(mark, secret, lineEnd, (before, text, behind) => {
-      expect(trimSecret(before + text + behind)).toBe(text)
+    fc.property(mark, secret, lineEnd, (prefix, text, behind) => {
+      expect(trimSecret(prefix + text + behind)).toBe(text)
     }),
   )
 })
@@ -45,10 +45,10 @@ test('every form of the same letters is one password, and earlier hashes of each
 
 test('a passphrase opens backups that an earlier release encrypted with its line end or mark', () => {
   fc.assert(
-    fc.property(mark, secret, fc.constantFrom('', '\n', '\r\n'), (before, text, behind) => {
-      const earlier = (before + text + behind).normalize('NFC')
+    fc.property(mark, secret, fc.constantFrom('', '\n', '\r\n'), (prefix, text, behind) => {
+      const earlier = (prefix + text + behind).normalize('NFC')
       expect(passphraseForms(text)).toContain(earlier)
-      expect(passphraseForms(before + text + behind)[0]).toBe(canonicalPassphrase(text))
+      expect(passphraseForms(prefix + text + behind)[0]).toBe(canonicalPassphrase(text))
     }),
   )
 })
@@ -69,17 +69,17 @@ describe('every secret of a server', () => {
   const wrapped = (text: string) => [text, `${text}\n`, `${text}\r\n`, `\uFEFF${text}\r\n`, `${text}\n\n`]
 
   test.each(secrets.map(([name]) => name))('--%s is the same by environment, file and credential', (name) => {
-    using own = tempDir('secret')
+    using ownFolder = tempDir('secret')
     const twin = environmentTwin(name)
     const text = values[name] ?? 'a-long-enough-secret'
-    const path = own.join('file')
-    const credential = own.join(`sightglass.${name}`)
-    for (const given of wrapped(text)) {
-      writeFileSync(path, given)
-      writeFileSync(credential, given)
-      expect(textOf([], { [twin]: given }, name)).toBe(text)
+    const path = ownFolder.join('file')
+    const credential = ownFolder.join(`sightglass.${name}`)
+    for (const wrappedText of wrapped(text)) {
+      writeFileSync(path, wrappedText)
+      writeFileSync(credential, wrappedText)
+      expect(textOf([], { [twin]: wrappedText }, name)).toBe(text)
       expect(textOf([], { [`${twin}_FILE`]: path }, name)).toBe(text)
-      expect(textOf([], { CREDENTIALS_DIRECTORY: own.join('.') }, name)).toBe(text)
+      expect(textOf([], { CREDENTIALS_DIRECTORY: ownFolder.join('.') }, name)).toBe(text)
     }
     // PowerShell writes UTF-16.
     writeFileSync(path, Buffer.from(`\uFEFF${text}\r\n`, 'utf16le'))

@@ -24,8 +24,8 @@ export function cutBytes(text: string, bytesMax: number): string {
   return start.slice(0, isSplitPair ? read - 1 : read)
 }
 
-function isHighSurrogate(text: string, at: number): boolean {
-  return (text.charCodeAt(at) & 0xfc00) === 0xd800
+function isHighSurrogate(text: string, index: number): boolean {
+  return (text.charCodeAt(index) & 0xfc00) === 0xd800
 }
 
 /** Whether text can be stored: no NUL, and no unpaired surrogate, which UTF-8 cannot encode. */
@@ -46,38 +46,38 @@ export function sizeText(bytes: number): string {
 }
 
 /** The word that was probably meant: the fewest single-letter edits, else the only word with this prefix. */
-export function nearest<W extends string>(typed: string, known: readonly W[]): W | null {
+export function nearest<W extends string>(typed: string, candidates: readonly W[]): W | null {
   let best: W | null = null
   // Allow a third of the letters; beyond that a suggestion is noise.
   let bestDistance = Math.max(1, Math.floor(typed.length / 3)) + 1
-  for (const word of known) {
+  for (const word of candidates) {
     const distance = editDistance(typed, word)
     if (distance < bestDistance) {
       best = word
       bestDistance = distance
     }
   }
-  return best ?? onlyWithPrefix(typed, known)
+  return best ?? onlyWithPrefix(typed, candidates)
 }
 
 /** `data-d` is a prefix of `data-dir` alone; a prefix of several words suggests nothing. */
-function onlyWithPrefix<W extends string>(typed: string, known: readonly W[]): W | null {
-  const words = typed.length < 3 ? [] : known.filter((word) => word.startsWith(typed))
+function onlyWithPrefix<W extends string>(typed: string, candidates: readonly W[]): W | null {
+  const words = typed.length < 3 ? [] : candidates.filter((word) => word.startsWith(typed))
   return words.length === 1 ? (words[0] ?? null) : null
 }
 
 function editDistance(a: string, b: string): number {
-  let before: number[] = []
+  let previousRow: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 1; i <= a.length; i++) {
     const next = [i]
     for (let j = 1; j <= b.length; j++) {
       const replace = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
       const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
-      const swap = isSwap ? before[j - 2]! + 1 : Infinity // two swapped letters count as one edit
+      const swap = isSwap ? previousRow[j - 2]! + 1 : Infinity // two swapped letters count as one edit
       next.push(Math.min(replace, swap, row[j]! + 1, next[j - 1]! + 1))
     }
-    before = row
+    previousRow = row
     row = next
   }
   return row[b.length]!

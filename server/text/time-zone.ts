@@ -14,9 +14,9 @@ export function isZone(name: string): boolean {
 const clocks = new Map<string, Intl.DateTimeFormat>()
 
 function clockOf(zone: string): Intl.DateTimeFormat {
-  const known = clocks.get(zone)
-  if (known) return known
-  const made = new Intl.DateTimeFormat('en-GB', {
+  const cachedClock = clocks.get(zone)
+  if (cachedClock) return cachedClock
+  const clock = new Intl.DateTimeFormat('en-GB', {
     timeZone: zone,
     hourCycle: 'h23',
     era: 'short',
@@ -29,8 +29,8 @@ function clockOf(zone: string): Intl.DateTimeFormat {
   })
   // Names from requests must not fill the memory.
   if (clocks.size > 1_000) clocks.clear()
-  clocks.set(zone, made)
-  return made
+  clocks.set(zone, clock)
+  return clock
 }
 
 /** The wall time of the zone at a moment, encoded as if it were UTC. */
@@ -155,7 +155,7 @@ const units: readonly [ms: number, name: string][] = [
 export function perStep(edges: readonly number[]): string {
   const lengths = edges.slice(1).map((end, step) => end - edges[step]!)
   const usual = lengths.toSorted((a, b) => a - b)[lengths.length >> 1] ?? hourMs
-  const [ms, name] = units.find(([least]) => usual >= least) ?? [secondMs, 'second']
+  const [ms, name] = units.find(([minMs]) => usual >= minMs) ?? [secondMs, 'second']
   const times = Math.max(1, Math.round(usual / ms))
   return times === 1 ? `per ${name}` : `per ${times} ${name}s`
 }

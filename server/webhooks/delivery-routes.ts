@@ -34,9 +34,9 @@ export function deliveryRoutes(
     .post(
       `${base}/test`,
       async ({ request }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         readQuery(request, {})
-        const deliveryId = await scheduleDelivery(webhooks, who, await readTestBody(request))
+        const deliveryId = await scheduleDelivery(webhooks, actor, await readTestBody(request))
         return json({ ok: true, deliveryId }, 202)
       },
       unparsed,
@@ -61,10 +61,10 @@ export function deliveryRoutes(
     .post(
       `${base}/:id/replay`,
       async ({ request, params }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         readQuery(request, {})
         await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax }, { emptyIsObject: true })
-        await replayDelivery({ store, clock }, who, params.id)
+        await replayDelivery({ store, clock }, actor, params.id)
         return json({ ok: true, deliveryId: params.id }, 202)
       },
       unparsed,
@@ -152,7 +152,8 @@ function decryptCursor(
     [string, DeliveryStatus | null, string | null, number] | null
   if (decrypted === null || decrypted[0] !== orgId) throw invalidQuery('cursor', 'Invalid cursor.')
   const [, status, endpointId, beforeSeq] = decrypted
-  const differs = (given: string | null, own: string | null) => given !== null && given !== own
+  const differs = (requestValue: string | null, cursorValue: string | null) =>
+    requestValue !== null && requestValue !== cursorValue
   if (differs(filters.status, status) || differs(filters.endpointId, endpointId)) {
     throw invalidQuery(
       'cursor',
@@ -164,8 +165,8 @@ function decryptCursor(
 
 function readStatus(text: string | undefined): DeliveryStatus | null {
   if (text === undefined) return null
-  const found = deliveryStatuses.find((status) => status === text)
-  if (found === undefined)
+  const deliveryStatus = deliveryStatuses.find((status) => status === text)
+  if (deliveryStatus === undefined)
     throw invalidQuery('status', `status must be one of ${deliveryStatuses.join(', ')}`)
-  return found
+  return deliveryStatus
 }

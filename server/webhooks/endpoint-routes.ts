@@ -34,7 +34,7 @@ export function endpointRoutes(services: EndpointRoutesServices, base: string, a
 }
 
 function recordRoutes({ webhooks }: EndpointRoutesServices, base: string, access: Access) {
-  const one = `${base}/:id` as const
+  const recordPath = `${base}/:id` as const
   return new Elysia()
     .get(base, async ({ request }) => {
       const { orgId } = await access.read(request)
@@ -44,33 +44,33 @@ function recordRoutes({ webhooks }: EndpointRoutesServices, base: string, access
     .post(
       base,
       async ({ request }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         readQuery(request, {})
-        return json(await createEndpoint(webhooks, who, await readJsonObject(request, bodyLimits)), 201)
+        return json(await createEndpoint(webhooks, actor, await readJsonObject(request, bodyLimits)), 201)
       },
       unparsed,
     )
-    .get(one, async ({ request, params }) => {
+    .get(recordPath, async ({ request, params }) => {
       const { orgId } = await access.read(request)
       readQuery(request, {})
       return json({ endpoint: await findEndpoint(webhooks, orgId, params.id) })
     })
     .patch(
-      one,
+      recordPath,
       async ({ request, params }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         readQuery(request, {})
         const body = await readJsonObject(request, bodyLimits)
-        return json(await changeEndpoint(webhooks, who, params.id, body))
+        return json(await changeEndpoint(webhooks, actor, params.id, body))
       },
       unparsed,
     )
     .delete(
-      one,
+      recordPath,
       async ({ request, params }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         readQuery(request, {})
-        await deleteEndpoint(webhooks, who, params.id)
+        await deleteEndpoint(webhooks, actor, params.id)
         return json({ ok: true })
       },
       unparsed,
@@ -82,50 +82,50 @@ function actionRoutes({ webhooks }: EndpointRoutesServices, base: string, access
     .post(
       `${base}/:id/pause`,
       async ({ request, params }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         readQuery(request, {})
         await emptyBody(request)
-        return json({ endpoint: await pauseEndpoint(webhooks, who, params.id) })
+        return json({ endpoint: await pauseEndpoint(webhooks, actor, params.id) })
       },
       unparsed,
     )
     .post(
       `${base}/:id/resume`,
       async ({ request, params }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         readQuery(request, {})
         await emptyBody(request)
-        return json({ endpoint: await resumeEndpoint(webhooks, who, params.id) })
+        return json({ endpoint: await resumeEndpoint(webhooks, actor, params.id) })
       },
       unparsed,
     )
     .post(
       `${base}/:id/rotate-secret`,
       async ({ request, params }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         readQuery(request, {})
         await emptyBody(request)
-        return json(await rotateEndpointSecret(webhooks, who, params.id))
+        return json(await rotateEndpointSecret(webhooks, actor, params.id))
       },
       unparsed,
     )
     .post(
       `${base}/:id/test`,
       async ({ request, params }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         readQuery(request, {})
         await emptyBody(request)
-        return json({ ok: true, deliveryId: await testEndpoint(webhooks, who, params.id) }, 202)
+        return json({ ok: true, deliveryId: await testEndpoint(webhooks, actor, params.id) }, 202)
       },
       unparsed,
     )
     .post(
       `${base}/:id/replay`,
       async ({ request, params }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         readQuery(request, {})
         const body = await readJsonObject(request, bodyLimits)
-        return json({ ok: true, endpoint: await replayEndpoint(webhooks, who, params.id, body) }, 202)
+        return json({ ok: true, endpoint: await replayEndpoint(webhooks, actor, params.id, body) }, 202)
       },
       unparsed,
     )

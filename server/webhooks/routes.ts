@@ -64,34 +64,34 @@ export function dashboardWebhookRoutes(services: DashboardWebhookRoutesServices)
     })
     .get('/api/webhooks/secret', async ({ request }) => {
       // A reader of the secret can forge signatures, so reading needs the same role as rotating.
-      const who = await access.write(request)
+      const actor = await access.write(request)
       readQuery(request, {})
-      return json(secretView(await orgSecret(webhooks, who)))
+      return json(secretView(await orgSecret(webhooks, actor)))
     })
     .post(
       '/api/webhooks/secret/rotate',
       async ({ request }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax }, { emptyIsObject: true })
-        return json(secretView(await rotateOrgSecret(webhooks, who)))
+        return json(secretView(await rotateOrgSecret(webhooks, actor)))
       },
       unparsed,
     )
     .post(
       '/api/webhooks/replay-dead',
       async ({ request }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         const bytes = { bytesMax: limits.jsonBodyBytesMax }
         const { endpointId } = await readJsonObject(request, bytes, { emptyIsObject: true })
-        const of = typeof endpointId === 'string' ? endpointId : null
-        return json({ ok: true, replayed: await replayDead({ store, clock }, who, of) }, 202)
+        const endpointFilter = typeof endpointId === 'string' ? endpointId : null
+        return json({ ok: true, replayed: await replayDead({ store, clock }, actor, endpointFilter) }, 202)
       },
       unparsed,
     )
     .get('/api/webhooks/:id/request', async ({ request, params }) => {
-      const who = await access.write(request)
+      const actor = await access.write(request)
       readQuery(request, {})
-      const { delivery, attempts } = await findDelivery(store, who.orgId, params.id)
+      const { delivery, attempts } = await findDelivery(store, actor.orgId, params.id)
       const atMs = attempts.at(-1)?.atMs ?? clock.now()
       return json(await requestView(services, delivery, atMs))
     })
@@ -145,11 +145,11 @@ async function encryptedSecretsOf(
   endpointId: string | null,
 ): Promise<string[]> {
   if (endpointId === null) {
-    const found = await store.webhooks.findOrgSecret(orgId)
-    return found === null ? [] : [found.encryptedSecret]
+    const storedSecret = await store.webhooks.findOrgSecret(orgId)
+    return storedSecret === null ? [] : [storedSecret.encryptedSecret]
   }
-  const found = await store.webhooks.endpoint({ orgId, id: endpointId })
-  return found === null ? [] : [found.endpoint.encryptedSecret]
+  const storedEndpoint = await store.webhooks.endpoint({ orgId, id: endpointId })
+  return storedEndpoint === null ? [] : [storedEndpoint.endpoint.encryptedSecret]
 }
 
 /** For operators only, because only they can confirm the clock. */

@@ -42,30 +42,30 @@ export function ruleRoutes(
     .post(
       `${base}/rules`,
       async ({ request }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         readQuery(request, {})
         const body = await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax })
-        return json({ rule: ruleView(await createRule(services, who, body)) }, 201)
+        return json({ rule: ruleView(await createRule(services, actor, body)) }, 201)
       },
       unparsed,
     )
     .patch(
       `${base}/rules/:id`,
       async ({ request, params }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         readQuery(request, {})
         const body = await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax })
-        return json({ rule: ruleView(await changeRule(services, who, params.id, body)) })
+        return json({ rule: ruleView(await changeRule(services, actor, params.id, body)) })
       },
       unparsed,
     )
     .post(
       `${base}/rules/:id/silence`,
       async ({ request, params }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         readQuery(request, {})
         const body = await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax })
-        return json({ rule: ruleView(await silenceRule(services, who, params.id, body)) })
+        return json({ rule: ruleView(await silenceRule(services, actor, params.id, body)) })
       },
       unparsed,
     )
@@ -83,9 +83,9 @@ export function ruleRoutes(
     .delete(
       `${base}/rules/:id`,
       async ({ request, params }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         readQuery(request, {})
-        await deleteRule(services, who, params.id)
+        await deleteRule(services, actor, params.id)
         return json({ ok: true })
       },
       unparsed,
@@ -99,24 +99,24 @@ function incidentRoutes(
   access: Access,
   view: typeof incidentsView,
 ) {
-  const found = (orgId: string, isOpen: boolean, limit: number) =>
+  const listIncidents = (orgId: string, isOpen: boolean, limit: number) =>
     services.store.webhooks.incidents({ orgId, isOpen, limit })
   return new Elysia()
     .get(`${base}/incidents`, async ({ request }) => {
       const { orgId } = await access.read(request)
       const isOpen = readState(readQuery(request, { status: 'one' }).one('status'))
-      const unresolved = isOpen === false ? [] : await found(orgId, true, openMax)
-      const resolved = isOpen === true ? [] : await found(orgId, false, incidentsShown)
+      const unresolved = isOpen === false ? [] : await listIncidents(orgId, true, openMax)
+      const resolved = isOpen === true ? [] : await listIncidents(orgId, false, incidentsShown)
       const incidents = worstFirst([...unresolved, ...resolved]).slice(0, incidentsShown)
       return json({ incidents: await view(incidents) })
     })
     .post(
       `${base}/incidents/:id/acknowledge`,
       async ({ request, params }) => {
-        const who = await access.write(request)
+        const actor = await access.write(request)
         readQuery(request, {})
         await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax }, { emptyIsObject: true })
-        const [incident] = await view([await acknowledgeIncident(services, who, params.id)])
+        const [incident] = await view([await acknowledgeIncident(services, actor, params.id)])
         return json({ incident })
       },
       unparsed,
@@ -127,18 +127,18 @@ function incidentRoutes(
 const running = new Map<string, number>()
 
 async function withinShare<T>(orgId: string, work: () => Promise<T>): Promise<T> {
-  const before = running.get(orgId) ?? 0
-  if (before >= limits.alertBacktestsMax)
+  const runningCount = running.get(orgId) ?? 0
+  if (runningCount >= limits.alertBacktestsMax)
     throw new AppError('overloaded', 'Other back-tests of this organization are running. Try again in 1 s.', {
       headers: { 'retry-after': '1' },
     })
-  running.set(orgId, before + 1)
+  running.set(orgId, runningCount + 1)
   try {
     return await work()
   } finally {
-    const left = running.get(orgId)! - 1
-    if (left === 0) running.delete(orgId)
-    else running.set(orgId, left)
+    const remainingCount = running.get(orgId)! - 1
+    if (remainingCount === 0) running.delete(orgId)
+    else running.set(orgId, remainingCount)
   }
 }
 
@@ -154,13 +154,13 @@ function readState(text: string | undefined): boolean | null {
 /** Idempotent. */
 async function acknowledgeIncident(
   { store, clock }: RuleRoutesServices,
-  who: Actor,
+  actor: Actor,
   id: string,
 ): Promise<Incident> {
   const now = clock.now()
-  const audit = auditEntry(who, { action: 'webhook_alert.acknowledged', target: id, metadata: {} }, now)
+  const audit = auditEntry(actor, { action: 'webhook_alert.acknowledged', target: id, metadata: {} }, now)
   try {
-    return await store.webhooks.acknowledgeIncident({ orgId: who.orgId, id, now, by: who.actor, audit })
+    return await store.webhooks.acknowledgeIncident({ orgId: actor.orgId, id, now, by: actor.actor, audit })
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
     if (error.kind === 'not_found')

@@ -27,11 +27,11 @@ interface DeliveryViewServices {
 export function deliveryText(
   { clock, sender }: DeliveryViewServices,
   delivery: StoredDelivery,
-  more: { [name: string]: unknown } = {},
+  extraFields: { [name: string]: unknown } = {},
 ): string {
   const { id, orgId, endpointId, url, body, status, attempts, lastError, lastStatus } = delivery
-  const before = JSON.stringify({ id, orgId, endpointId, url })
-  const after = JSON.stringify({
+  const head = JSON.stringify({ id, orgId, endpointId, url })
+  const tail = JSON.stringify({
     status,
     attempts,
     nextAttemptAt: time(delivery.nextAttemptAtMs),
@@ -40,9 +40,9 @@ export function deliveryText(
     lastStatus,
     scheduledAt: isoTime(delivery.scheduledAtMs),
     deliveredAt: time(delivery.deliveredAtMs),
-    ...more,
+    ...extraFields,
   })
-  return `${before.slice(0, -1)},"payload":${body},${after.slice(1)}`
+  return `${head.slice(0, -1)},"payload":${body},${tail.slice(1)}`
 }
 
 export function attemptView({ atMs, status, durationMs, responseExcerpt, error }: Attempt) {

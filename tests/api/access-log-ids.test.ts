@@ -23,9 +23,9 @@ const options = { siteId: 'shop', keepQuery: [], keepAddresses: false, trustedPr
 async function withStore<T>(folder: string, work: (store: Store, orgId: string) => Promise<T>): Promise<T> {
   const store = await openStore({ folder, now: Date.now() })
   try {
-    const [known] = await store.orgs.list()
-    const org = known ?? makeOrg()
-    if (known === undefined) await store.orgs.create({ org, audit: makeAudit(org.id) })
+    const [knownOrg] = await store.orgs.list()
+    const org = knownOrg ?? makeOrg()
+    if (knownOrg === undefined) await store.orgs.create({ org, audit: makeAudit(org.id) })
     return await work(store, org.id)
   } finally {
     await store.close()
@@ -104,7 +104,7 @@ test('a log that an earlier release began goes on under its ids, and no line is 
       start = end + 1
     }
     const { events, access }: { events: never[]; access: AccessLines } = batch.sent(last) as never
-    const sent = {
+    const sentBatch = {
       orgId,
       keyId: 'import',
       door: 'access-log' as const,
@@ -112,15 +112,15 @@ test('a log that an earlier release began goes on under its ids, and no line is 
       events,
       access,
     }
-    const before = await store.events.append(sent)
-    expect(before.access).toMatchObject({ state: 'stored', stored: 30 })
+    const resultBefore = await store.events.append(sentBatch)
+    expect(resultBefore.access).toMatchObject({ state: 'stored', stored: 30 })
     const ids = await idsOf(store, orgId)
 
     expect((await read(store, orgId, half)).deduped).toBe(30)
     expect((await read(store, orgId, whole, half.length)).stored).toBe(30)
-    const after = await idsOf(store, orgId)
-    expect(ids.every((id) => after.includes(id))).toBe(true)
-    const requests = after.length - 2 // and the starts of two sessions: the second reader was not warmed
+    const idsAfter = await idsOf(store, orgId)
+    expect(ids.every((id) => idsAfter.includes(id))).toBe(true)
+    const requests = idsAfter.length - 2 // and the starts of two sessions: the second reader was not warmed
     expect(requests).toBe(60)
     expect((await store.accessLogs.sources(orgId)).map(({ source }) => source)).toEqual([sourceId(half)])
   })

@@ -70,10 +70,12 @@ async function until<T>(read: () => Promise<T>, holds: (value: T) => boolean): P
 async function pagesOf(siteId: string): Promise<string[]> {
   const query = { orgId: server.org.id, filter: {}, limit: 1_000, before: null, ceilingSeq: null }
   const { events } = await server.store.events.page(query)
-  const all = events.map(
+  const storedRequests = events.map(
     ({ json }) => JSON.parse(json) as { siteId: string; type: string; metadata: { page: string } },
   )
-  const requests = all.filter((event) => event.siteId === siteId && event.type === 'agent.requested')
+  const requests = storedRequests.filter(
+    (event) => event.siteId === siteId && event.type === 'agent.requested',
+  )
   return requests.map(({ metadata }) => metadata.page).toSorted()
 }
 
@@ -123,9 +125,13 @@ test('with source and offset the lines of a log follow each other; another posit
   const text = [line('one'), line('two'), line('three')]
   const one = text[0]!.length
   const two = text[0]!.length + text[1]!.length
-  const at = (offset: number): string => `siteId=offset&source=web1&format=combined&offset=${offset}`
-  expect((await post(at(0), text[0]!)).answer).toMatchObject({ state: 'stored', stored: 1, position: one })
-  const behind = await post(at(two), text[2]!)
+  const queryAt = (offset: number): string => `siteId=offset&source=web1&format=combined&offset=${offset}`
+  expect((await post(queryAt(0), text[0]!)).answer).toMatchObject({
+    state: 'stored',
+    stored: 1,
+    position: one,
+  })
+  const behind = await post(queryAt(two), text[2]!)
   expect(behind.status).toBe(409)
   expect(behind.answer).toMatchObject({
     error: 'conflict',
@@ -133,20 +139,20 @@ test('with source and offset the lines of a log follow each other; another posit
     hint: expect.stringContaining('Continue'),
   })
   // A body that begins with known lines: only the rest is new.
-  expect((await post(at(0), text.join(''))).answer).toMatchObject({
+  expect((await post(queryAt(0), text.join(''))).answer).toMatchObject({
     lines: 3,
     stored: 2,
     deduped: 1,
     state: 'stored',
   })
-  expect((await post(at(0), text.join(''))).answer).toMatchObject({
+  expect((await post(queryAt(0), text.join(''))).answer).toMatchObject({
     lines: 3,
     stored: 0,
     deduped: 3,
     state: 'known',
   })
-  const asked = await server.call('/v1/sdk/access-logs?siteId=offset&source=web1', { key })
-  expect(await asked.json()).toMatchObject({ position: text.join('').length })
+  const response = await server.call('/v1/sdk/access-logs?siteId=offset&source=web1', { key })
+  expect(await response.json()).toMatchObject({ position: text.join('').length })
   expect(await pagesOf('offset')).toEqual(['/one', '/three', '/two'])
 })
 
@@ -219,8 +225,11 @@ test('bodies of any bytes are stored, counted as bad or refused; the sums always
     '&format=json:time=t,ip=a,ua=u',
   )
   await fc.assert(
-    fc.asyncProperty(fc.array(piece, { maxLength: 12 }), format, async (pieces, given) => {
-      const { status, answer } = await post(`siteId=fuzz${given}`, Buffer.from(pieces.join(''), 'latin1'))
+    fc.asyncProperty(fc.array(piece, { maxLength: 12 }), format, async (pieces, formatQuery) => {
+      const { status, answer } = await post(
+        `siteId=fuzz${formatQuery}`,
+        Buffer.from(pieces.join(''), 'latin1'),
+      )
       expect([status, answer['message']]).toEqual([
         status === 415 ? 415 : 202,
         status === 415 ? answer['message'] : undefined,
@@ -239,14 +248,14 @@ test('watch --to sends a log over HTTP, waits while the appliance refuses, and c
   const ending = new AbortController()
   const options = { siteId: 'remote', keepQuery: [], keepAddresses: false, trustedProxies: [] }
   const problems: (string | null)[] = []
-  const running = (reader: string, given = key): Promise<void> =>
+  const running = (reader: string, readerKey = key): Promise<void> =>
     followLog({
       path,
       format: 'auto',
       signal: ending.signal,
       now: Date.now,
       intervalMs: 5,
-      sink: httpSink({ url: server.url, key: given, options, reader }),
+      sink: httpSink({ url: server.url, key: readerKey, options, reader }),
       understood: () => undefined,
       stored: () => undefined,
       problem: (message) => problems.push(message),
@@ -307,14 +316,14 @@ test('syslog over UDP and a Unix socket: headers are removed, and a line feed ma
     () => pagesOf('edge'),
     (pages) => pages.length >= 4,
   )
-  const sent = Bun.spawn([
+  const socketSender = Bun.spawn([
     'python3',
     '-c',
     unixSender,
     socket,
     `<190>Nov 23 10:00:00 web1 nginx: ${line('u1')}`,
   ])
-  expect(await sent.exited).toBe(0)
+  expect(await socketSender.exited).toBe(0)
   await until(
     () => pagesOf('local'),
     (pages) => pages.length === 1,
@@ -352,9 +361,9 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(sys.argv[2].encode(), sy
 
 test('no door takes a forged address for that of the connection', async () => {
   const published = '20.171.206.9' // of GPTBot
-  const rest = `- - [23/Nov/2026:10:00:00 +0000] "GET /forged HTTP/1.1" 200 512 "-" "${gptBot}"`
-  const ownHost = `shop.example 198.51.100.7 ${rest}\n`
-  const forged = `${published} 198.51.100.7 ${rest}\n`
+  const lineTail = `- - [23/Nov/2026:10:00:00 +0000] "GET /forged HTTP/1.1" 200 512 "-" "${gptBot}"`
+  const ownHost = `shop.example 198.51.100.7 ${lineTail}\n`
+  const forged = `${published} 198.51.100.7 ${lineTail}\n`
   const traefik = {
     ClientAddr: '198.51.100.7:1',
     ClientHost: published,
@@ -368,7 +377,7 @@ test('no door takes a forged address for that of the connection', async () => {
   await post('siteId=forged&format=combined', forged)
   await post(
     'siteId=forged&format=combined-forwarded&trustedProxy=10.0.0.0/8',
-    `198.51.100.7 ${rest} "${published}"\n`,
+    `198.51.100.7 ${lineTail} "${published}"\n`,
   )
   await post('siteId=forged&format=traefik', `${JSON.stringify(traefik)}\n`)
   // Over syslog a colon may be of an address, and a host of the line itself.
@@ -376,8 +385,8 @@ test('no door takes a forged address for that of the connection', async () => {
   const address = syslog.find(({ siteId }) => siteId === 'edge')!.listen
   const sender = await Bun.udpSocket({})
   const datagrams = [`<13>Nov 23 10:00:00 web1 ${forged}`, `<13>Nov 23 10:00:00 nginx: ${forged}`]
-  const untagged = `<13>Nov 23 10:00:00 web1 2001:${published} ${rest}`
-  const last = `<13>Nov 23 10:00:00 nginx: 198.51.100.7 ${rest.replace('/forged', '/last')}`
+  const untagged = `<13>Nov 23 10:00:00 web1 2001:${published} ${lineTail}`
+  const last = `<13>Nov 23 10:00:00 nginx: 198.51.100.7 ${lineTail.replace('/forged', '/last')}`
   for (const datagram of [...datagrams, untagged, last])
     sender.send(datagram, Number(address.split(':').at(-1)), '127.0.0.1')
   await until(
@@ -395,8 +404,10 @@ test('no door takes a forged address for that of the connection', async () => {
 async function verdictsOf(siteId: string, page: string | null): Promise<string[]> {
   const query = { orgId: server.org.id, filter: {}, limit: 1_000, before: null, ceilingSeq: null }
   const { events } = await server.store.events.page(query)
-  const all = events.map(({ json }) => JSON.parse(json) as StoredRequest)
-  const requests = all.filter((event) => event.siteId === siteId && event.type === 'agent.requested')
+  const storedRequests = events.map(({ json }) => JSON.parse(json) as StoredRequest)
+  const requests = storedRequests.filter(
+    (event) => event.siteId === siteId && event.type === 'agent.requested',
+  )
   return requests
     .filter(({ metadata }) => page === null || metadata.page === page)
     .map(({ agent }) => agent.verdict)

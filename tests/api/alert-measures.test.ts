@@ -31,30 +31,30 @@ afterAll(async () => {
 beforeEach(async () => {
   path = `/ok/measure-${++tests}`
   const body = { url: receiver.url + path, types: ['sdk.error'] }
-  const made = await hook.api<{ endpoint: { id: string } }>('POST', '/v1/webhooks/endpoints', body, 201)
-  endpointId = made.endpoint.id
+  const creation = await hook.api<{ endpoint: { id: string } }>('POST', '/v1/webhooks/endpoints', body, 201)
+  endpointId = creation.endpoint.id
 })
 
 /** Each test has its own site, so that it sees its own events. */
 const site = () => `site-${tests}`
-const at = (agoMs: number) => new Date(hook.server.clock.now() - agoMs).toISOString()
+const timeAgo = (agoMs: number) => new Date(hook.server.clock.now() - agoMs).toISOString()
 const times = (count: number, fields: Record<string, unknown>, agoMs = minuteMs) =>
-  Array.from({ length: count }, () => ({ siteId: site(), occurredAt: at(agoMs), ...fields }))
+  Array.from({ length: count }, () => ({ siteId: site(), occurredAt: timeAgo(agoMs), ...fields }))
 /** The start of the hour, the given number of hours ago. */
 const hourAt = (hours: number) =>
   new Date(Math.floor(hook.server.clock.now() / hourMs) * hourMs - hours * hourMs).toISOString()
-const definition = (more: Record<string, unknown>) => {
-  const { filter = {}, ...rest } = more
-  return { measure: 'count', filter: { siteId: site(), ...(filter as object) }, ...rest }
+const definition = (overrides: Record<string, unknown>) => {
+  const { filter = {}, ...otherFields } = overrides
+  return { measure: 'count', filter: { siteId: site(), ...(filter as object) }, ...otherFields }
 }
-const rule = async (more: Record<string, unknown>) => {
-  const body = { kind: 'measure', name: `Rule ${tests}`, endpointId, ...definition(more) }
+const rule = async (overrides: Record<string, unknown>) => {
+  const body = { kind: 'measure', name: `Rule ${tests}`, endpointId, ...definition(overrides) }
   return (await hook.api<{ rule: { id: string } }>('POST', '/v1/webhooks/rules', body, 201)).rule.id
 }
 const messages = () => receiver.received(path).map(({ body }) => JSON.parse(body) as Message)
 const alerts = () => messages().map(({ type, data }) => `${type} ${data.subject}`.trim())
-const backtest = (more: Record<string, unknown>, status = 200) =>
-  hook.api<BacktestView>('POST', '/v1/webhooks/rules/backtest', definition(more), status)
+const backtest = (overrides: Record<string, unknown>, status = 200) =>
+  hook.api<BacktestView>('POST', '/v1/webhooks/rules/backtest', definition(overrides), status)
 const audit = async (id: string) => {
   const { store, org } = hook.server
   const { entries } = await store.audit.list({ orgId: org.id, limit: 500, before: null, filter: {} } as never)
@@ -155,24 +155,24 @@ describe('conditions', () => {
       }),
       ...times(4, { ...tool, outcome: 'error', durationMs: 900, sessionId: 's2', metadata: { tokens: 5 } }),
     ])
-    const above = (value: number) => ({ condition: { kind: 'above', value } })
+    const aboveValue = (value: number) => ({ condition: { kind: 'above', value } })
     const values: [Record<string, unknown>, number][] = [
-      [{ measure: 'share', of: { outcome: 'error' }, ...above(0.3) }, 0.4],
-      [{ measure: 'errors', ...above(3) }, 4],
-      [{ measure: 'sessions', ...above(1) }, 2],
-      [{ measure: 'tokens', ...above(1) }, 110],
+      [{ measure: 'share', of: { outcome: 'error' }, ...aboveValue(0.3) }, 0.4],
+      [{ measure: 'errors', ...aboveValue(3) }, 4],
+      [{ measure: 'sessions', ...aboveValue(1) }, 2],
+      [{ measure: 'tokens', ...aboveValue(1) }, 110],
     ]
     for (const [body] of values) await rule(body)
-    await rule({ measure: 'p95', filter: { tool: 'pay' }, ...above(500) })
+    await rule({ measure: 'p95', filter: { tool: 'pay' }, ...aboveValue(500) })
     await run()
     // Messages of one run arrive in any order.
-    const found = new Map(
+    const messageValues = new Map(
       messages().map(({ data, text }) => [data['measure'], { value: data['value'], text }]),
     )
     for (const [{ measure }, value] of values)
-      expect([measure, found.get(measure)?.value]).toEqual([measure, value])
-    expect(found.get('p95')?.value).toBeWithin(880, 920)
-    expect(found.get('p95')?.text).toMatch(/: p95 of [\d,.]+ ms in 1 hour, above p95 of 500 ms\./)
+      expect([measure, messageValues.get(measure)?.value]).toEqual([measure, value])
+    expect(messageValues.get('p95')?.value).toBeWithin(880, 920)
+    expect(messageValues.get('p95')?.text).toMatch(/: p95 of [\d,.]+ ms in 1 hour, above p95 of 500 ms\./)
   })
 
   test('absence and missing data, of something that was there before', async () => {
@@ -206,7 +206,7 @@ describe('conditions', () => {
         { until },
         status,
       )
-    const until = at(-20 * minuteMs)
+    const until = timeAgo(-20 * minuteMs)
     expect((await silence(until)).rule.silencedUntil).toBe(until)
     await hook.ingest(times(5, {}))
     await run()
@@ -214,7 +214,8 @@ describe('conditions', () => {
     await run(21 * minuteMs)
     expect(alerts()).toEqual(['alert.opened'])
     expect((await silence(null)).rule.silencedUntil).toBeNull()
-    for (const wrong of ['soon', at(minuteMs), at(-91 * 24 * hourMs), 5, undefined]) await silence(wrong, 400)
+    for (const wrong of ['soon', timeAgo(minuteMs), timeAgo(-91 * 24 * hourMs), 5, undefined])
+      await silence(wrong, 400)
   })
 
   test('names of strangers stay text: in the message, the alert and the audit log', async () => {
@@ -270,9 +271,9 @@ describe('the back-test', () => {
       ...times(5, { outcome: 'blocked', tool: 'other' }, 20.5 * hourMs),
       ...times(50, { outcome: 'success' }, 10.5 * hourMs),
     ])
-    const above = { filter: { outcome: 'blocked' }, condition: { kind: 'above', value: 20 } }
-    const hourly = await backtest(above)
-    const one = {
+    const aboveRule = { filter: { outcome: 'blocked' }, condition: { kind: 'above', value: 20 } }
+    const hourly = await backtest(aboveRule)
+    const firing = {
       group: '',
       from: hourAt(50),
       to: hourAt(48),
@@ -280,30 +281,30 @@ describe('the back-test', () => {
       expected: null,
       noData: false,
     }
-    expect([hourly.hourly, hourly.stepMinutes, hourly.incidents]).toEqual([true, 60, [one]])
+    expect([hourly.hourly, hourly.stepMinutes, hourly.incidents]).toEqual([true, 60, [firing]])
     // Two fields that rollups do not count together.
     const filter = { outcome: 'blocked', tool: 'checkout.pay', class: 'dom' }
-    const columns = await backtest({ ...above, filter })
-    expect([columns.hourly, columns.incidents]).toEqual([false, [one]])
-    const short = await backtest({ ...above, windowMinutes: 30 })
+    const columns = await backtest({ ...aboveRule, filter })
+    expect([columns.hourly, columns.incidents]).toEqual([false, [firing]])
+    const short = await backtest({ ...aboveRule, windowMinutes: 30 })
     expect([short.hourly, short.stepMinutes, short.incidents.map(({ value }) => value)]).toEqual([
       false,
       30,
       [40, 30],
     ])
     const noisy = await backtest({
-      ...above,
+      ...aboveRule,
       condition: { kind: 'below', value: 20 },
       windowMinutes: 60,
       forMinutes: 60,
     })
     expect([noisy.fired >= 1, typeof noisy.noisy]).toEqual([true, 'boolean'])
-    const grouped = await backtest({ ...above, groupBy: 'tool', condition: { kind: 'above', value: 3 } })
+    const grouped = await backtest({ ...aboveRule, groupBy: 'tool', condition: { kind: 'above', value: 3 } })
     expect(grouped.groups).toEqual([
       { group: 'checkout.pay', fired: 1 },
       { group: 'other', fired: 1 },
     ])
-    const waits = await backtest({ ...above, forMinutes: 180 })
+    const waits = await backtest({ ...aboveRule, forMinutes: 180 })
     expect(waits.fired).toBe(0)
   })
 
@@ -318,38 +319,38 @@ describe('the back-test', () => {
   })
 })
 
-const above = { kind: 'above', value: 1 }
+const aboveCondition = { kind: 'above', value: 1 }
 test.each<[Record<string, unknown>, string]>([
-  [{ measure: 'weight', condition: above }, 'measure'],
+  [{ measure: 'weight', condition: aboveCondition }, 'measure'],
   [{ condition: { kind: 'sideways' } }, 'condition.kind'],
   [{ condition: { kind: 'above' } }, 'condition.value'],
   [{ condition: { kind: 'above', value: -1 } }, 'condition.value'],
   [{ measure: 'share', of: { outcome: 'error' }, condition: { kind: 'above', value: 2 } }, 'condition.value'],
-  [{ measure: 'share', condition: above }, 'of'],
-  [{ condition: above, of: { outcome: 'error' } }, 'of'],
-  [{ condition: above, filter: { colour: 'red' } }, 'filter.colour'],
-  [{ condition: above, filter: { vendor: 5 } }, 'filter.vendor'],
-  [{ condition: above, filter: { type: 'NOT THIS' } }, 'filter.type'],
-  [{ condition: above, filter: { vendor: 'x'.repeat(201) } }, 'filter.vendor'],
-  [{ condition: above, filter: { page: Array.from({ length: 51 }, String) } }, 'filter.page'],
-  [{ condition: above, filter: { page: ['x'.repeat(1_900), 'y'.repeat(1_900)] } }, 'filter'],
-  [{ condition: above, windowMinutes: 7 }, 'windowMinutes'],
+  [{ measure: 'share', condition: aboveCondition }, 'of'],
+  [{ condition: aboveCondition, of: { outcome: 'error' } }, 'of'],
+  [{ condition: aboveCondition, filter: { colour: 'red' } }, 'filter.colour'],
+  [{ condition: aboveCondition, filter: { vendor: 5 } }, 'filter.vendor'],
+  [{ condition: aboveCondition, filter: { type: 'NOT THIS' } }, 'filter.type'],
+  [{ condition: aboveCondition, filter: { vendor: 'x'.repeat(201) } }, 'filter.vendor'],
+  [{ condition: aboveCondition, filter: { page: Array.from({ length: 51 }, String) } }, 'filter.page'],
+  [{ condition: aboveCondition, filter: { page: ['x'.repeat(1_900), 'y'.repeat(1_900)] } }, 'filter'],
+  [{ condition: aboveCondition, windowMinutes: 7 }, 'windowMinutes'],
   [{ condition: { kind: 'change' }, windowMinutes: 5 }, 'windowMinutes'],
   [{ measure: 'p95', condition: { kind: 'change' }, windowMinutes: 120 }, 'windowMinutes'],
-  [{ measure: 'sessions', condition: above, windowMinutes: 10_080 }, 'windowMinutes'],
+  [{ measure: 'sessions', condition: aboveCondition, windowMinutes: 10_080 }, 'windowMinutes'],
   [{ condition: { kind: 'change', weeks: 1 } }, 'condition.weeks'],
-  [{ condition: above, forMinutes: 1_441 }, 'forMinutes'],
-  [{ condition: above, groupBy: 'sessionId' }, 'groupBy'],
-  [{ condition: above, groupsMax: 101 }, 'groupsMax'],
-  [{ condition: above, noData: 'maybe' }, 'noData'],
-  [{ condition: above, notifyPending: 1 }, 'notifyPending'],
+  [{ condition: aboveCondition, forMinutes: 1_441 }, 'forMinutes'],
+  [{ condition: aboveCondition, groupBy: 'sessionId' }, 'groupBy'],
+  [{ condition: aboveCondition, groupsMax: 101 }, 'groupsMax'],
+  [{ condition: aboveCondition, noData: 'maybe' }, 'noData'],
+  [{ condition: aboveCondition, notifyPending: 1 }, 'notifyPending'],
   [{ measure: 'errors', condition: { kind: 'absence' } }, 'condition.kind'],
-  [{ condition: above, windowMinute: 5 }, 'windowMinute'],
-  [{ condition: { ...above, weeks: 4 } }, 'condition.weeks'],
+  [{ condition: aboveCondition, windowMinute: 5 }, 'windowMinute'],
+  [{ condition: { ...aboveCondition, weeks: 4 } }, 'condition.weeks'],
   [{ condition: { kind: 'constructor', length: 1 } }, 'condition.kind'],
 ])('definition %#: refused where it is wrong, as a rule and in a back-test', async (body, issuePath) => {
-  const { filter = {}, ...more } = body
-  const whole = { kind: 'measure', name: 'n', endpointId, measure: 'count', filter, ...more }
+  const { filter = {}, ...fields } = body
+  const whole = { kind: 'measure', name: 'n', endpointId, measure: 'count', filter, ...fields }
   for (const route of ['/v1/webhooks/rules', '/v1/webhooks/rules/backtest']) {
     const response = await hook.server.call(route, { method: 'POST', key: hook.key, body: whole })
     const { issues } = (await response.json()) as { issues: { path: string }[] }
@@ -358,7 +359,7 @@ test.each<[Record<string, unknown>, string]>([
 })
 
 test('a rule is changed in part, needs a name, and an organization has at most a hundred', async () => {
-  const id = await rule({ condition: above, groupBy: 'vendor' })
+  const id = await rule({ condition: aboveCondition, groupBy: 'vendor' })
   const change = (body: object, status = 200) =>
     hook.api<{ rule: object }>('PATCH', `/v1/webhooks/rules/${id}`, body, status)
   const changed = await change({ name: 'Renamed', windowMinutes: 5 })
@@ -366,7 +367,7 @@ test('a rule is changed in part, needs a name, and an organization has at most a
     name: 'Renamed',
     windowMinutes: 5,
     groupBy: 'vendor',
-    condition: above,
+    condition: aboveCondition,
   })
   await change({}, 400)
   await change({ name: '' }, 400)
@@ -374,7 +375,7 @@ test('a rule is changed in part, needs a name, and an organization has at most a
   await change({ endpointId: 'ep_none' }, 400)
   await change({ groupBy: 'nothing' }, 400)
   await change({ windowMinutes: 10, windowsMinutes: 5 }, 400)
-  const body = { kind: 'measure', name: 'n', endpointId, ...definition({ condition: above }) }
+  const body = { kind: 'measure', name: 'n', endpointId, ...definition({ condition: aboveCondition }) }
   const { rules } = await hook.api<{ rules: { id: string; name: string }[] }>('GET', '/v1/webhooks/rules')
   for (let n = rules.length; n < 100; n++) await hook.api('POST', '/v1/webhooks/rules', body, 201)
   await hook.api('POST', '/v1/webhooks/rules', body, 409)

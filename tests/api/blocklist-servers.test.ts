@@ -102,14 +102,14 @@ type Ask = (userAgent: string, address: string) => Promise<boolean> | boolean
 
 /** Asks for every agent from every address, and compares with the judge. */
 async function expectRefusals(isRefusedBy: Ask): Promise<void> {
-  const [seen, judged]: [string[], string[]] = [[], []]
+  const [seenLines, judged]: [string[], string[]] = [[], []]
   for (const userAgent of userAgents) {
     for (const address of addresses) {
-      seen.push(`${userAgent} ${address} ${await isRefusedBy(userAgent, address)}`)
+      seenLines.push(`${userAgent} ${address} ${await isRefusedBy(userAgent, address)}`)
       judged.push(`${userAgent} ${address} ${isRefused(userAgent, address)}`)
     }
   }
-  expect(seen).toEqual(judged)
+  expect(seenLines).toEqual(judged)
   expect(judged.filter((line) => line.endsWith(' true')).length).toBe(judgedRefusals)
 }
 
@@ -225,7 +225,7 @@ const servers: WebServer[] = [
   {
     program: programs.caddy,
     format: 'caddy',
-    check: ([program, , ...rest]) => [program!, 'validate', ...rest],
+    check: ([program, , ...extraArgs]) => [program!, 'validate', ...extraArgs],
     configure(folder, port) {
       writeFileSync(
         `${folder}/Caddyfile`,
@@ -270,7 +270,11 @@ for (const { program, format, check, configure } of servers) {
       const env = { HOME: path, XDG_DATA_HOME: path, XDG_CONFIG_HOME: path }
       const command = configure(path, port)
       // Apache serves as another user. A server that a test of this process started has set the umask.
-      for (const name of ['', 'site', ...readdirSync(folder.join('site')).map((one) => `site/${one}`)])
+      for (const name of [
+        '',
+        'site',
+        ...readdirSync(folder.join('site')).map((fileName) => `site/${fileName}`),
+      ])
         chmodSync(folder.join(name), 0o755)
       const server = run(command, { cwd: path, env })
       try {
@@ -310,11 +314,16 @@ for (const { program, format, check, configure } of servers) {
     const { path } = folder
     mkdirSync(folder.join('site'))
     const { pack: bundled } = await bundledEvidence()
-    const all = { purposes: ['training', 'search', 'assistant'], agents: [], vendors: [], unverified: false }
-    const none = () => ({ requests: 0, firstMs: null, lastMs: null })
-    const unverified = { ...all, purposes: ['assistant'], unverified: true }
-    for (const choice of [all, unverified]) {
-      const chosen = blocklistOf(choice, bundled, '2026-06-01', none)
+    const allChoices = {
+      purposes: ['training', 'search', 'assistant'],
+      agents: [],
+      vendors: [],
+      unverified: false,
+    }
+    const noTraffic = () => ({ requests: 0, firstMs: null, lastMs: null })
+    const unverified = { ...allChoices, purposes: ['assistant'], unverified: true }
+    for (const choice of [allChoices, unverified]) {
+      const chosen = blocklistOf(choice, bundled, '2026-06-01', noTraffic)
       writeFileSync(folder.join('blocklist'), blocklistWriters[format](chosen, text))
       const command = check(configure(path, freePort()))
       const checked = run(command, {

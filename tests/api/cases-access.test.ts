@@ -26,8 +26,8 @@ interface Case {
 }
 
 /** A log with nothing special but its lines. */
-function allVerified(file: string, verified: number, more: Partial<Case> = {}): Case {
-  return { file, isSyslog: true, verified, contradicted: 0, unverifiable: 0, bad: 0, ...more }
+function allVerified(file: string, verified: number, overrides: Partial<Case> = {}): Case {
+  return { file, isSyslog: true, verified, contradicted: 0, unverifiable: 0, bad: 0, ...overrides }
 }
 
 const proxies = ['10.0.0.0/8']
@@ -72,14 +72,18 @@ let key: string
 let syslogAddresses: SourcesView['syslog']
 
 beforeAll(async () => {
-  const watches = cases.map((each) => {
-    const { file, format = 'auto' } = each
-    return { site: siteOf('watch', file), path: pathOf(file), format, 'trusted-proxy': trusted(each) }
+  const watches = cases.map((testCase) => {
+    const { file, format = 'auto' } = testCase
+    return { site: siteOf('watch', file), path: pathOf(file), format, 'trusted-proxy': trusted(testCase) }
   })
   const addresses = cases
     .filter(({ isSyslog }) => isSyslog)
-    .map((each) => {
-      return { site: siteOf('syslog', each.file), address: 'udp:127.0.0.1:0', 'trusted-proxy': trusted(each) }
+    .map((testCase) => {
+      return {
+        site: siteOf('syslog', testCase.file),
+        address: 'udp:127.0.0.1:0',
+        'trusted-proxy': trusted(testCase),
+      }
     })
   server = await testServer({
     watches: watchRules(JSON.stringify(watches)),
@@ -140,13 +144,13 @@ async function readingWhenDone(siteId: string, lines: number): Promise<Reading> 
 
 const linesOf = (file: string): string[] => readFileSync(pathOf(file), 'utf8').trimEnd().split('\n')
 
-describe.each(cases)('$file', (each) => {
-  const { file, format } = each
+describe.each(cases)('$file', (testCase) => {
+  const { file, format } = testCase
 
   test('as a file', async () => {
     const options = [
       ...(format === undefined ? [] : ['--format', format]),
-      ...trusted(each).flatMap((proxy) => ['--trusted-proxy', proxy]),
+      ...trusted(testCase).flatMap((proxy) => ['--trusted-proxy', proxy]),
     ]
     const args = ['import', 'access', pathOf(file), '--site', siteOf('file', file), '--json', ...options]
     const { code, stdout, stderr } = await appliance.cli(...args)
@@ -157,16 +161,16 @@ describe.each(cases)('$file', (each) => {
     const verified = sumOf('verified')
     const contradicted = sumOf('contradicted')
     const unverifiable = sums.stored - verified - contradicted
-    expect({ verified, contradicted, unverifiable, bad: sums.bad }).toEqual(expected(each))
+    expect({ verified, contradicted, unverifiable, bad: sums.bad }).toEqual(expected(testCase))
   })
 
   test('as a log that is followed', async () => {
-    expect(await readingWhenDone(siteOf('watch', file), linesOf(file).length)).toEqual(expected(each))
+    expect(await readingWhenDone(siteOf('watch', file), linesOf(file).length)).toEqual(expected(testCase))
   })
 
   test('as a body', async () => {
     const site = siteOf('body', file)
-    const query = new URLSearchParams({ siteId: site, trustedProxy: trusted(each).join(',') })
+    const query = new URLSearchParams({ siteId: site, trustedProxy: trusted(testCase).join(',') })
     if (format !== undefined) query.set('format', format)
     const response = await server.call(`/v1/sdk/access-logs?${query}`, {
       method: 'POST',
@@ -175,18 +179,18 @@ describe.each(cases)('$file', (each) => {
       headers: { 'content-type': 'text/plain' },
     })
     expect(response.status).toBe(202)
-    expect(await response.json()).toMatchObject({ lines: linesOf(file).length, bad: each.bad })
-    expect(await readingWhenDone(site, linesOf(file).length)).toEqual(expected(each))
+    expect(await response.json()).toMatchObject({ lines: linesOf(file).length, bad: testCase.bad })
+    expect(await readingWhenDone(site, linesOf(file).length)).toEqual(expected(testCase))
   })
 
-  test.if(each.isSyslog)('by syslog', async () => {
+  test.if(testCase.isSyslog)('by syslog', async () => {
     const site = siteOf('syslog', file)
     const report = syslogAddresses.find(({ siteId }) => siteId === site)!
     const socket = await Bun.udpSocket({})
     const port = Number(report.listen.split(':').at(-1))
     for (const line of linesOf(file))
       socket.send(`<190>Nov  5 10:00:00 web1 nginx: ${line}`, port, '127.0.0.1')
-    expect(await readingWhenDone(site, linesOf(file).length)).toEqual(expected(each))
+    expect(await readingWhenDone(site, linesOf(file).length)).toEqual(expected(testCase))
     socket.close()
   })
 })

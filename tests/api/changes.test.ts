@@ -12,21 +12,21 @@ const nowMs = Date.now()
 
 let server: TestServer
 let viewer: Person
-const sent: TestEvent[] = []
+const sentEvents: TestEvent[] = []
 
 /** `count` events spread over the days from `fromDay` to `toDay` ago. */
-function many(
+function createEvents(
   name: string,
   count: number,
   fromDay: number,
   toDay: number,
-  more: Record<string, unknown>,
+  overrides: Record<string, unknown>,
 ): TestEvent[] {
   return Array.from({ length: count }, (_, index) => {
     const ageMs = (toDay + ((fromDay - toDay) * index) / count) * dayMs + hourMs
     return event(`${name}-${fromDay}-${index}`, {
       occurredAt: new Date(nowMs - ageMs).toISOString(),
-      ...more,
+      ...overrides,
     })
   })
 }
@@ -56,32 +56,32 @@ const decision = (ruleId: string, outcome: string) => ({
 beforeAll(async () => {
   server = await testServer()
   viewer = await person(server, server.org, 'viewer')
-  sent.push(
-    ...many('steady', 300, 28, 0, call('search', 'success')),
-    ...many('old', 50, 20, 10, call('gone', 'success')),
-    ...many('new', 30, 0.9, 0, call('pay', 'success', 'Manus')),
-    ...many('returns', 5, 60, 45, call('yearly', 'success')),
-    ...many('returned', 5, 0.9, 0, call('yearly', 'success')),
-    ...many('fine', 200, 20, 2, call('cart', 'success')),
-    ...many('broken', 40, 0.9, 0, call('cart', 'error')),
-    ...many('works', 60, 0.9, 0, call('cart', 'success')),
-    ...many('served', 100, 20, 2, request('ByteDance', 'success')),
-    ...many('refused', 12, 0.9, 0, request('ByteDance', 'blocked')),
-    ...many('true', 20, 20, 0, request('Google', 'success', 'verified')),
-    ...many('claims', 9, 0.9, 0, request('Google', 'success', 'contradicted')),
+  sentEvents.push(
+    ...createEvents('steady', 300, 28, 0, call('search', 'success')),
+    ...createEvents('old', 50, 20, 10, call('gone', 'success')),
+    ...createEvents('new', 30, 0.9, 0, call('pay', 'success', 'Manus')),
+    ...createEvents('returns', 5, 60, 45, call('yearly', 'success')),
+    ...createEvents('returned', 5, 0.9, 0, call('yearly', 'success')),
+    ...createEvents('fine', 200, 20, 2, call('cart', 'success')),
+    ...createEvents('broken', 40, 0.9, 0, call('cart', 'error')),
+    ...createEvents('works', 60, 0.9, 0, call('cart', 'success')),
+    ...createEvents('served', 100, 20, 2, request('ByteDance', 'success')),
+    ...createEvents('refused', 12, 0.9, 0, request('ByteDance', 'blocked')),
+    ...createEvents('true', 20, 20, 0, request('Google', 'success', 'verified')),
+    ...createEvents('claims', 9, 0.9, 0, request('Google', 'success', 'contradicted')),
     // A sender's own verdict names no impostor.
-    ...many('reported', 9, 0.9, 0, request('ByteDance', 'success', 'contradicted')),
-    ...many('allowed', 40, 20, 0, decision('by-purpose', 'success')),
-    ...many('denied', 7, 0.9, 0, decision('by-purpose', 'blocked')),
-    ...many('always', 60, 20, 0, decision('no-admin', 'blocked')),
+    ...createEvents('reported', 9, 0.9, 0, request('ByteDance', 'success', 'contradicted')),
+    ...createEvents('allowed', 40, 20, 0, decision('by-purpose', 'success')),
+    ...createEvents('denied', 7, 0.9, 0, decision('by-purpose', 'blocked')),
+    ...createEvents('always', 60, 20, 0, decision('no-admin', 'blocked')),
   )
   await storeVouched(
     server,
-    sent.filter(({ id }) => /^(?:claims|true)-/.test(id)),
+    sentEvents.filter(({ id }) => /^(?:claims|true)-/.test(id)),
   )
   const key = await server.key('ingest')
-  for (let from = 0; from < sent.length; from += 500) {
-    const body = { events: sent.slice(from, from + 500) }
+  for (let from = 0; from < sentEvents.length; from += 500) {
+    const body = { events: sentEvents.slice(from, from + 500) }
     expect(await (await server.call('/v1/sdk/events', { key, body })).json()).toMatchObject({ ok: true })
   }
 })
@@ -93,25 +93,30 @@ async function changes(search = '', reader = viewer): Promise<Changes> {
   return (await answer.json()) as Changes
 }
 
-function expectCounted(change: Change, { since, edges }: Changes, of: (one: TestEvent) => boolean): void {
-  const at = ({ occurredAt }: TestEvent): number => Date.parse(occurredAt)
+function expectCounted(
+  change: Change,
+  { since, edges }: Changes,
+  isMember: (sentEvent: TestEvent) => boolean,
+): void {
+  const readMs = ({ occurredAt }: TestEvent): number => Date.parse(occurredAt)
   const sinceMs = Date.parse(since)
-  const mine = sent.filter(of)
+  const matches = sentEvents.filter(isMember)
   const steps = Array<number>(edges.length - 1).fill(0)
-  for (const one of mine)
-    if (at(one) >= edges[0]!) steps[edges.findLastIndex((edge) => edge <= at(one))]! += 1
-  const isBefore = (one: TestEvent): boolean => at(one) < sinceMs && at(one) >= sinceMs - 30 * dayMs
+  for (const sentEvent of matches)
+    if (readMs(sentEvent) >= edges[0]!) steps[edges.findLastIndex((edge) => edge <= readMs(sentEvent))]! += 1
+  const isBefore = (sentEvent: TestEvent): boolean =>
+    readMs(sentEvent) < sinceMs && readMs(sentEvent) >= sinceMs - 30 * dayMs
   expect(change).toMatchObject({
-    count: mine.filter((one) => at(one) >= sinceMs).length,
-    before: mine.filter(isBefore).length,
+    count: matches.filter((sentEvent) => readMs(sentEvent) >= sinceMs).length,
+    before: matches.filter(isBefore).length,
     steps,
   })
 }
 
 test('the last 24 hours: new, refused and failing values, each with the counts of a recount', async () => {
-  const found = await changes()
-  expect(found).toMatchObject({ compared: true, complete: true, more: {} })
-  expect(found.changes.map(({ kind, name }) => [kind, name])).toEqual([
+  const changesAnswer = await changes()
+  expect(changesAnswer).toMatchObject({ compared: true, complete: true, more: {} })
+  expect(changesAnswer.changes.map(({ kind, name }) => [kind, name])).toEqual([
     ['impostor', 'GoogleBot'],
     ['refusedOperator', 'ByteDance'],
     ['refusingRule', 'by-purpose'],
@@ -120,29 +125,41 @@ test('the last 24 hours: new, refused and failing values, each with the counts o
     ['tool', 'pay'],
     ['tool', 'yearly'],
   ])
-  const [impostor, refused, rule, failing, operator, pay] = found.changes
-  expectCounted(impostor!, found, ({ id }) => id.startsWith('claims-'))
+  const [impostor, refused, rule, failing, operator, pay] = changesAnswer.changes
+  expectCounted(impostor!, changesAnswer, ({ id }) => id.startsWith('claims-'))
   expect(impostor!.claims).toEqual({ vendor: 'Google', agent: 'GoogleBot' })
-  expectCounted(refused!, found, (one) => one.agent.vendor === 'ByteDance' && one.outcome === 'blocked')
-  expectCounted(rule!, found, (one) => one.policy?.ruleId === 'by-purpose' && one.outcome === 'blocked')
-  expectCounted(failing!, found, (one) => one.tool === 'cart' && one.outcome === 'error')
-  expectCounted(operator!, found, (one) => one.agent.vendor === 'Manus')
-  expectCounted(pay!, found, (one) => one.tool === 'pay')
+  expectCounted(
+    refused!,
+    changesAnswer,
+    (sentEvent) => sentEvent.agent.vendor === 'ByteDance' && sentEvent.outcome === 'blocked',
+  )
+  expectCounted(
+    rule!,
+    changesAnswer,
+    (sentEvent) => sentEvent.policy?.ruleId === 'by-purpose' && sentEvent.outcome === 'blocked',
+  )
+  expectCounted(
+    failing!,
+    changesAnswer,
+    (sentEvent) => sentEvent.tool === 'cart' && sentEvent.outcome === 'error',
+  )
+  expectCounted(operator!, changesAnswer, (sentEvent) => sentEvent.agent.vendor === 'Manus')
+  expectCounted(pay!, changesAnswer, (sentEvent) => sentEvent.tool === 'pay')
   expect(failing!.of).toEqual({ count: 100, before: 200 })
 })
 
 test('a longer period reports nothing that was known before it, and has the same counts', async () => {
   const since = new Date(nowMs - 15 * dayMs).toISOString()
-  const found = await changes(`?since=${since}`)
-  expect(found.changes.map(({ kind, name }) => [kind, name])).not.toContainEqual(['tool', 'gone'])
-  const pay = found.changes.find(({ name }) => name === 'pay')
-  expectCounted(pay!, found, (one) => one.tool === 'pay')
+  const changesAnswer = await changes(`?since=${since}`)
+  expect(changesAnswer.changes.map(({ kind, name }) => [kind, name])).not.toContainEqual(['tool', 'gone'])
+  const pay = changesAnswer.changes.find(({ name }) => name === 'pay')
+  expectCounted(pay!, changesAnswer, (sentEvent) => sentEvent.tool === 'pay')
 })
 
 test('an organization without events before has nothing to compare, and sees no other organization', async () => {
   const org = await makeOrg(server, 'Empty')
-  const other = await person(server, org, 'viewer')
-  expect(await changes('', other)).toMatchObject({ changes: [], more: {}, compared: false })
+  const otherViewer = await person(server, org, 'viewer')
+  expect(await changes('', otherViewer)).toMatchObject({ changes: [], more: {}, compared: false })
 })
 
 test('the week is counted as on Analytics', async () => {
@@ -153,27 +170,27 @@ test('the week is counted as on Analytics', async () => {
 })
 
 test('a visit is known to the account on every device, per organization, and never to others', async () => {
-  const { server: at, viewer: who } = { server, viewer }
-  const visit = async (by: Person) =>
-    ((await (await by.call('/api/overview/visit')).json()) as { visit: unknown }).visit
-  expect(await visit(who)).toBeNull()
+  const { server: visitServer, viewer: visitor } = { server, viewer }
+  const visit = async (member: Person) =>
+    ((await (await member.call('/api/overview/visit')).json()) as { visit: unknown }).visit
+  expect(await visit(visitor)).toBeNull()
   const [since, last] = [nowMs - 2 * hourMs, nowMs - hourMs].map((ms) => new Date(ms).toISOString())
   const first = { since, at: last, hidden: ['operator <b>'], shown: ['tool pay'] }
-  const noted = await who.post('/api/overview/visit', first)
+  const noted = await visitor.post('/api/overview/visit', first)
   expect([noted.status, await noted.json()]).toEqual([200, { visit: first }])
-  const signedIn = await at.call('/api/sign-in', { body: { email: who.email, password } })
-  const phone = { ...who, ...caller(at, cookieOf(signedIn)) }
+  const signedIn = await visitServer.call('/api/sign-in', { body: { email: visitor.email, password } })
+  const phone = { ...visitor, ...caller(visitServer, cookieOf(signedIn)) }
   expect(await visit(phone)).toEqual(first)
-  const seen = { ...first, since: last, hidden: ['tool pay'], shown: [] }
-  await phone.post('/api/overview/visit', seen)
+  const seenVisit = { ...first, since: last, hidden: ['tool pay'], shown: [] }
+  await phone.post('/api/overview/visit', seenVisit)
   // The page that is still open at the first device brings nothing back.
-  expect(await (await who.post('/api/overview/visit', first)).json()).toEqual({ visit: seen })
-  expect(await visit(await person(at, at.org, 'viewer'))).toBeNull()
+  expect(await (await visitor.post('/api/overview/visit', first)).json()).toEqual({ visit: seenVisit })
+  expect(await visit(await person(visitServer, visitServer.org, 'viewer'))).toBeNull()
   const future = { since: '2199-01-01T00:00:00Z', at: '2199-01-01T00:00:00Z', hidden: [], shown: [] }
-  const { visit: now } = (await (await who.post('/api/overview/visit', future)).json()) as {
+  const { visit: now } = (await (await visitor.post('/api/overview/visit', future)).json()) as {
     visit: typeof first
   }
-  expect(Math.abs(Date.parse(now.since!) - at.clock.now())).toBeLessThan(60_000)
+  expect(Math.abs(Date.parse(now.since!) - visitServer.clock.now())).toBeLessThan(60_000)
   for (const wrong of [
     {},
     { ...first, since: 'yesterday' },
@@ -182,8 +199,8 @@ test('a visit is known to the account on every device, per organization, and nev
     { ...first, hidden: Array(101).fill('x') },
     { ...first, shown: ['x'.repeat(301)] },
   ])
-    expect((await who.post('/api/overview/visit', wrong)).status).toBe(400)
-  expect((await at.call('/api/overview/visit', { body: first })).status).toBe(401)
+    expect((await visitor.post('/api/overview/visit', wrong)).status).toBe(400)
+  expect((await visitServer.call('/api/overview/visit', { body: first })).status).toBe(401)
 })
 
 test('invalid times and strangers are refused', async () => {

@@ -121,7 +121,7 @@ test('an error of the server reaches the command line unchanged', async () => {
 
 test('the data folder’s path may be longer than a socket path', async () => {
   using temp = tempDir('deep')
-  const dataDir = join(temp.path, ...Array.from({ length: 5 }, (_, at) => `${at}`.repeat(60)))
+  const dataDir = join(temp.path, ...Array.from({ length: 5 }, (_, index) => `${index}`.repeat(60)))
   mkdirSync(dataDir, { recursive: true })
   expect(controlPath(dataDir).length).toBeGreaterThan(300)
   await withServer(dataDir, async () => {

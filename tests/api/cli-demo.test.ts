@@ -30,8 +30,8 @@ async function newest(): Promise<Record<string, unknown>[]> {
 async function changes(): Promise<string[]> {
   const cookie = await signedIn()
   const answer = await fetch(`${appliance.url}/api/changes`, { headers: { cookie } })
-  const found = ((await answer.json()) as { changes: { kind: string }[] }).changes
-  return [...new Set(found.map(({ kind }) => kind))]
+  const auditChanges = ((await answer.json()) as { changes: { kind: string }[] }).changes
+  return [...new Set(auditChanges.map(({ kind }) => kind))]
 }
 
 async function signedIn(): Promise<string> {

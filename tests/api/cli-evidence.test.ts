@@ -20,19 +20,20 @@ afterAll(async () => {
   files.remove()
 })
 
-function done({ code, stdout, stderr }: Exit): string {
+function expectSuccess({ code, stdout, stderr }: Exit): string {
   expect([code, stderr]).toEqual([0, ''])
   return stdout
 }
-const evidence = async (...args: string[]): Promise<string> => done(await appliance.cli('evidence', ...args))
+const evidence = async (...args: string[]): Promise<string> =>
+  expectSuccess(await appliance.cli('evidence', ...args))
 
 const bundled = readFileSync(join(import.meta.dir, '../../server/evidence/bundled-pack.json'), 'utf8')
 
 /** A pack without a signature in which GPTBot comes from a network for documentation. */
 function changedPack(): string {
   const { signature: _, ...pack } = JSON.parse(bundled) as EvidencePack & { signature: unknown }
-  const lists = pack.lists.map((one) =>
-    one.list === 'gptbot' ? { ...one, networks: ['203.0.113.0/24'] } : one,
+  const lists = pack.lists.map((addressList) =>
+    addressList.list === 'gptbot' ? { ...addressList, networks: ['203.0.113.0/24'] } : addressList,
   )
   const path = files.join('changed.json')
   writeFileSync(path, packFileText({ ...pack, made: new Date().toISOString(), lists }, null))
@@ -41,11 +42,14 @@ function changedPack(): string {
 
 async function verdictOf(address: string): Promise<unknown> {
   const path = files.join('access.log')
-  const who = 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)'
+  const userAgent = 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)'
   const site = `site-${crypto.randomUUID()}`
-  writeFileSync(path, `${address} - - [23/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "${who}"\n`)
-  done(await appliance.cli('import', 'access', path, '--site', site))
-  const lines = done(await appliance.cli('export', 'traces')).split('\n')
+  writeFileSync(
+    path,
+    `${address} - - [23/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "${userAgent}"\n`,
+  )
+  expectSuccess(await appliance.cli('import', 'access', path, '--site', site))
+  const lines = expectSuccess(await appliance.cli('export', 'traces')).split('\n')
   const event = lines.find((line) => line.includes(site) && line.includes('agent.requested'))
   return (JSON.parse(event!) as { agent: { verdict: string } }).agent.verdict
 }

@@ -33,7 +33,7 @@ afterAll(async () => {
   files.remove()
 })
 
-function done({ code, stdout, stderr }: Exit): string {
+function expectSuccess({ code, stdout, stderr }: Exit): string {
   expect([code, stderr]).toEqual([0, ''])
   return stdout
 }
@@ -46,7 +46,7 @@ type Event = {
 }
 
 async function eventsOf(site: string): Promise<Event[]> {
-  const lines = done(await appliance.cli('export', 'traces'))
+  const lines = expectSuccess(await appliance.cli('export', 'traces'))
     .trim()
     .split('\n')
     .slice(0, -1)
@@ -54,7 +54,7 @@ async function eventsOf(site: string): Promise<Event[]> {
 }
 
 async function importJson(...args: string[]): Promise<{ [name: string]: number }> {
-  const sums = JSON.parse(done(await appliance.cli('import', 'access', ...args, '--json')))
+  const sums = JSON.parse(expectSuccess(await appliance.cli('import', 'access', ...args, '--json')))
   const { lines, stored, deduped, people, excluded, bad } = sums
   expect(stored + deduped + people + excluded + bad).toBe(lines)
   return sums
@@ -121,7 +121,7 @@ testWith('nginx', "every format of Debian's nginx shows the same agents", async 
   const formats = { combined: 'combined', main: 'combined-forwarded', json: 'json' }
   for (const [name, format] of Object.entries(formats)) {
     const path = `${folder}/${name}.log`
-    const text = done(
+    const text = expectSuccess(
       await appliance.cli('import', 'access', path, '--site', name, '--trusted-proxy', '127.0.0.0/8'),
     )
     expect(text).toStartWith(`${path}: ${format}, fits 5 of the first 5 lines\n`)
@@ -160,7 +160,7 @@ test('true and false GPTBots are distinguished in filters, counts and exports', 
   )
   expect(await importJson(path, '--site', 'claims')).toMatchObject({ stored: 3 })
   const key = JSON.parse(
-    done(
+    expectSuccess(
       await appliance.cli('key', 'create', '--kind', 'secret', '--org', 'default', '--label', 'k', '--json'),
     ),
   ) as { key: string }
@@ -187,13 +187,13 @@ test('true and false GPTBots are distinguished in filters, counts and exports', 
 })
 
 function logLines(count: number): string {
-  const line = (at: number): string => {
-    const time = new Date(Date.UTC(2026, 10, 23) + at * 100).toISOString()
-    const who = at % 5 === 0 ? agents.browser : agents.gptBot
+  const line = (index: number): string => {
+    const time = new Date(Date.UTC(2026, 10, 23) + index * 100).toISOString()
+    const userAgent = index % 5 === 0 ? agents.browser : agents.gptBot
     const clock = `23/Nov/2026:${time.slice(11, 19)} +0000`
-    return `203.0.113.${at % 200} - - [${clock}] "GET /${at} HTTP/1.1" 200 5 "-" "${who}"\n`
+    return `203.0.113.${index % 200} - - [${clock}] "GET /${index} HTTP/1.1" 200 5 "-" "${userAgent}"\n`
   }
-  return Array.from({ length: count }, (_, at) => line(at)).join('')
+  return Array.from({ length: count }, (_, index) => line(index)).join('')
 }
 
 test('an import that was killed stores the rest when it is repeated, and nothing twice', async () => {
@@ -213,13 +213,13 @@ test('an import that was killed stores the rest when it is repeated, and nothing
   await until(async () => (await stored()) >= 2_000)
   child.kill('SIGKILL')
   await child.exited
-  const before = (await eventsOf('killed')).filter(({ type }) => type === 'agent.requested').length
-  expect(before).toBeLessThan(8_000)
+  const countBefore = (await eventsOf('killed')).filter(({ type }) => type === 'agent.requested').length
+  expect(countBefore).toBeLessThan(8_000)
   const sums = await importJson(path, '--site', 'killed')
   expect(sums).toMatchObject({
     lines: 10_000,
-    stored: 8_000 - before,
-    deduped: before,
+    stored: 8_000 - countBefore,
+    deduped: countBefore,
     people: 2_000,
     bad: 0,
   })
@@ -231,14 +231,16 @@ test('an import that was killed stores the rest when it is repeated, and nothing
   expect([pages.length, new Set(pages).size]).toEqual([8_000, 8_000])
   expect(events.filter(({ type }) => type === 'agent.detected')).toHaveLength(sums['sessions']!)
   const create = ['--kind', 'secret', '--org', 'default', '--label', 'reader', '--json']
-  const { key } = JSON.parse(done(await appliance.cli('key', 'create', ...create))) as { key: string }
+  const { key } = JSON.parse(expectSuccess(await appliance.cli('key', 'create', ...create))) as {
+    key: string
+  }
   const headers = { authorization: `Bearer ${key}` }
   const counts = await fetch(`${appliance.url}/v1/requests?since=2020-01-01&siteId=killed`, { headers })
   expect(await counts.json()).toMatchObject({
     byKind: { agent: { requests: 8_000 }, person: { requests: 2_000 } },
     bySite: [{ siteId: 'killed', agent: 8_000, person: 2_000, asset: 0, bot: 0 }],
   })
-  expect(done(await appliance.cli('verify'))).toContain('Everything is intact.')
+  expect(expectSuccess(await appliance.cli('verify'))).toContain('Everything is intact.')
 })
 
 test('standard input is read alike from a pipe, packed or slow, and from an open file', async () => {
@@ -256,14 +258,14 @@ test('standard input is read alike from a pipe, packed or slow, and from an open
   expect(await shell('gzip -c "$1" | import')).toContain(whole)
   expect(await shell('(head -c 300000 "$1"; sleep 0.2; tail -c +300001 "$1") | import')).toContain(whole)
   expect(await shell('import < "$1"')).toContain(whole)
-  const rest = 'Read 9,999 lines of 1 file: 8,000 by agents, 1,999 by people, 0 excluded, 0 bad.'
-  expect(await shell('(read -r first; import) < "$1"')).toContain(rest)
+  const summary = 'Read 9,999 lines of 1 file: 8,000 by agents, 1,999 by people, 0 excluded, 0 bad.'
+  expect(await shell('(read -r first; import) < "$1"')).toContain(summary)
 })
 
 test('a dry run stores nothing and needs no data; invalid input is refused with what to do', async () => {
   const path = files.join('dry.log')
   writeFileSync(path, `${logLines(10)}half a line`)
-  const dry = done(
+  const dry = expectSuccess(
     await cli(['import', 'access', path, '--site', 'dry', '--dry-run', '--data-dir', files.join('no')]),
   )
   expect(dry).toContain('Read 11 lines of 1 file: 8 by agents, 2 by people, 0 excluded, 1 bad.')
@@ -284,8 +286,8 @@ test('a dry run stores nothing and needs no data; invalid input is refused with 
     2,
     expect.stringContaining('no time'),
   ])
-  const [missing, why] = await refused(files.join('none.log'), '--site', 'x')
-  expect([missing, why]).toEqual([1, ''])
+  const [missing, reason] = await refused(files.join('none.log'), '--site', 'x')
+  expect([missing, reason]).toEqual([1, ''])
   const { stdout } = await appliance.cli('import', 'access', files.join('none.log'), '--site', 'x')
   expect(stdout).toContain('none.log does not exist')
 })

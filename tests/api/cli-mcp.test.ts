@@ -15,24 +15,24 @@ let key: string
 beforeAll(async () => {
   appliance = await startAppliance()
   const make = async (kind: string) => {
-    const made = await appliance.cli('key', 'create', '--kind', kind, '--label', kind, '--json')
-    return (JSON.parse(made.stdout) as { key: string }).key
+    const keyExit = await appliance.cli('key', 'create', '--kind', kind, '--label', kind, '--json')
+    return (JSON.parse(keyExit.stdout) as { key: string }).key
   }
   key = await make('secret')
   const events = Array.from({ length: 7 }, (_, n) => event(`e${n}`, { occurredAt: new Date().toISOString() }))
   const headers = { authorization: `Bearer ${await make('ingest')}`, 'content-type': 'application/json' }
-  const sent = await fetch(`${appliance.url}/v1/sdk/events`, {
+  const response = await fetch(`${appliance.url}/v1/sdk/events`, {
     method: 'POST',
     headers,
     body: JSON.stringify({ events }),
   })
-  expect(sent.status).toBe(202)
+  expect(response.status).toBe(202)
 }, 120_000)
 afterAll(() => appliance[Symbol.asyncDispose]())
 
 const message = (id: number, method: string, params: object = {}) =>
   JSON.stringify({ jsonrpc: '2.0', id, method, params })
-const asked = [
+const requestText = [
   message(1, 'initialize', {
     protocolVersion: '2025-06-18',
     capabilities: {},
@@ -75,7 +75,7 @@ function expectAnswers(stdout: string): void {
 
 test('through the control socket, without a key; the audit log has one entry by cli', async () => {
   const { dataDir } = appliance
-  const { code, stdout, stderr } = await cli(['mcp'], { dataDir, stdin: asked })
+  const { code, stdout, stderr } = await cli(['mcp'], { dataDir, stdin: requestText })
   expect([code, stderr]).toEqual([0, ''])
   expectAnswers(stdout)
   await cli(['mcp'], { dataDir, stdin: message(1, 'tools/call', { name: 'timeline' }) })
@@ -88,7 +88,7 @@ test('through the control socket, without a key; the audit log has one entry by 
 
 test('over HTTP with a key from the environment', async () => {
   const { code, stdout, stderr } = await cli(['mcp', '--to', appliance.url], {
-    stdin: asked,
+    stdin: requestText,
     env: { SIGHTGLASS_MCP_KEY: key },
   })
   expect([code, stderr]).toEqual([0, ''])
@@ -98,8 +98,8 @@ test('over HTTP with a key from the environment', async () => {
     env: { SIGHTGLASS_MCP_KEY: 'agtx_sk_no' },
   })
   expect(answersIn(wrong.stdout).get(1)?.error?.message).toBe('Unknown API key.')
-  const none = await cli(['mcp', '--to', appliance.url], { stdin: asked })
-  expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('SIGHTGLASS_MCP_KEY')])
+  const keylessExit = await cli(['mcp', '--to', appliance.url], { stdin: requestText })
+  expect([keylessExit.code, keylessExit.stderr]).toEqual([2, expect.stringContaining('SIGHTGLASS_MCP_KEY')])
 })
 
 test('without an appliance every question says so', async () => {
@@ -146,10 +146,10 @@ test('mcp config prints an entry, merges it and replaces only when asked', async
   expect(servers.sightglass.command).toEndWith('/dist/sightglass')
   const again = await config('--client', 'vscode', '--data-dir', '/var/lib/sightglass', '--write')
   expect(again.stdout).toContain('has this entry already')
-  const other = ['--client', 'vscode', '--to', 'http://127.0.0.1:7400', '--write']
-  const refused = await config(...other)
+  const otherArgs = ['--client', 'vscode', '--to', 'http://127.0.0.1:7400', '--write']
+  const refused = await config(...otherArgs)
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('--yes')])
-  expect((await config(...other, '--yes')).code).toBe(0)
+  expect((await config(...otherArgs, '--yes')).code).toBe(0)
   const toml = join(dir.path, 'config.toml')
   writeFileSync(toml, 'model = "x"\n', { mode: 0o600 })
   expect(

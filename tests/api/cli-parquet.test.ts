@@ -13,31 +13,31 @@ let old: Appliance
 let fresh: Appliance
 
 /** Three days, an event every two minutes. */
-const sent = eventsInOrder(1_500, 'p_').map((one, index) => ({
-  ...one,
+const sentEvents = eventsInOrder(1_500, 'p_').map((sentEvent, index) => ({
+  ...sentEvent,
   occurredAt: new Date(Date.UTC(2026, 5, 1) + index * 120_000).toISOString(),
 }))
 
 beforeAll(async () => {
   ;[old, fresh] = await Promise.all([startAppliance(), startAppliance()])
-  const lines = sent.map((one) => JSON.stringify(one))
+  const lines = sentEvents.map((sentEvent) => JSON.stringify(sentEvent))
   lines[7] = lines[7]!.replace('"durationMs":3', '"durationMs":0.10000000000000000001')
   const path = files.join('sent.ndjson')
   writeFileSync(path, `${lines.join('\n')}\n{"_end":{"count":1500}}\n`)
-  done(await old.cli('import', path))
+  expectSuccess(await old.cli('import', path))
 }, 120_000)
 afterAll(async () => {
   await Promise.all([old.stop(), fresh.stop()])
   files.remove()
 })
 
-function done({ code, stdout, stderr }: Exit): string {
+function expectSuccess({ code, stdout, stderr }: Exit): string {
   expect([code, stderr]).toEqual([0, ''])
   return stdout
 }
 
-const ndjson = async (appliance: Appliance) => done(await appliance.cli('export', 'traces'))
-const exported = (...more: string[]) => old.cli('export', 'traces', '--format', 'parquet', ...more)
+const ndjson = async (appliance: Appliance) => expectSuccess(await appliance.cli('export', 'traces'))
+const exported = (...extraArgs: string[]) => old.cli('export', 'traces', '--format', 'parquet', ...extraArgs)
 
 async function eventsOf(path: string): Promise<string[]> {
   const compressors = { ZSTD: (bytes: Uint8Array) => Bun.zstdDecompressSync(bytes) }
@@ -47,7 +47,7 @@ async function eventsOf(path: string): Promise<string[]> {
 
 test('a folder has a file per day and a manifest, and imports into an empty appliance as the same events', async () => {
   const folder = files.join('days')
-  const output = done(await exported('--partition', 'day', folder, '--json'))
+  const output = expectSuccess(await exported('--partition', 'day', folder, '--json'))
   expect(JSON.parse(output)).toEqual({ path: folder, format: 'parquet', count: 1_500, files: 3 })
   expect(readdirSync(folder).toSorted()).toEqual([
     'dt=2026-06-01',
@@ -57,44 +57,47 @@ test('a folder has a file per day and a manifest, and imports into an empty appl
   ])
   const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as Manifest
   expect(manifest).toMatchObject({ format: 'sightglass.events', schemaVersion: 1, rows: 1_500 })
-  expect([manifest.minTime, manifest.maxTime]).toEqual([sent[0]!.occurredAt, sent.at(-1)!.occurredAt])
+  expect([manifest.minTime, manifest.maxTime]).toEqual([
+    sentEvents[0]!.occurredAt,
+    sentEvents.at(-1)!.occurredAt,
+  ])
   const texts: string[] = []
   for (const { path, sha256, rows } of manifest.files.toReversed()) {
     expect(new Bun.CryptoHasher('sha256').update(readFileSync(join(folder, path))).digest('hex')).toBe(sha256)
-    const found = await eventsOf(join(folder, path))
-    expect(found.length).toBe(rows)
-    texts.push(...found)
+    const eventTexts = await eventsOf(join(folder, path))
+    expect(eventTexts.length).toBe(rows)
+    texts.push(...eventTexts)
   }
   expect(`${texts.join('\n')}\n{"_end":{"count":1500}}\n`).toBe(await ndjson(old))
 
-  const first = JSON.parse(done(await fresh.cli('import', folder, '--json'))) as object
+  const first = JSON.parse(expectSuccess(await fresh.cli('import', folder, '--json'))) as object
   expect(first).toMatchObject({ lines: 1_500, accepted: 1_500, deduped: 0, rejected: 0, whole: true })
   expect(await ndjson(fresh)).toBe(await ndjson(old))
   const again = 'Read 1500 events: 0 stored, 1500 already known, 0 rejected.\n'
-  expect(done(await fresh.cli('import', folder))).toBe(again)
+  expect(expectSuccess(await fresh.cli('import', folder))).toBe(again)
   rmSync(join(folder, 'manifest.json'))
-  expect(done(await fresh.cli('import', folder))).toBe(
+  expect(expectSuccess(await fresh.cli('import', folder))).toBe(
     `${again}The folder has no manifest.json, so it may be incomplete.\n`,
   )
 }, 60_000)
 
 test('a file, a folder without partitions, filters, and nothing is overwritten without --yes', async () => {
   const file = files.join('one.parquet')
-  expect(done(await exported('--out', file, '--filter', 'since=2026-06-03'))).toBe(
+  expect(expectSuccess(await exported('--out', file, '--filter', 'since=2026-06-03'))).toBe(
     `Wrote 60 events to ${file}.\n`,
   )
   expect((await eventsOf(file)).length).toBe(60)
-  expect(done(await fresh.cli('import', file))).toContain('60 already known')
+  expect(expectSuccess(await fresh.cli('import', file))).toContain('60 already known')
   const refused = await exported('--out', file)
   expect([refused.code, refused.stderr]).toEqual([
     1,
     `sightglass: ${file} already exists. (add --yes to replace it)\n`,
   ])
   const folder = files.join('whole')
-  done(await exported(folder))
+  expectSuccess(await exported(folder))
   expect(readdirSync(folder).toSorted()).toEqual(['manifest.json', 'part-0.parquet'])
   expect((await exported(folder)).stderr).toContain('already exists')
-  done(await exported(folder, '--partition', 'day', '--yes', '--filter', 'until=2026-06-02'))
+  expectSuccess(await exported(folder, '--partition', 'day', '--yes', '--filter', 'until=2026-06-02'))
   expect(readdirSync(folder).toSorted()).toEqual(['dt=2026-06-01', 'manifest.json'])
   mkdirSync(files.join('mine'))
   writeFileSync(files.join('mine/letter.txt'), 'mine')
@@ -108,7 +111,7 @@ test('a file, a folder without partitions, filters, and nothing is overwritten w
 
 test('an import stores nothing of a folder with a damaged or missing file, or a path outside', async () => {
   const folder = files.join('hostile')
-  done(await exported('--partition', 'day', folder))
+  expectSuccess(await exported('--partition', 'day', folder))
   const manifest = readFileSync(join(folder, 'manifest.json'), 'utf8')
   const part = join(folder, 'dt=2026-06-02/part-0.parquet')
   const whole = readFileSync(part)

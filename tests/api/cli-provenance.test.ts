@@ -10,7 +10,7 @@ import { tempDir } from '../support/temp-dir.ts'
 const files = tempDir('cli-provenance')
 let old: Appliance
 
-const done = ({ code, stdout, stderr }: Exit): string => {
+const expectSuccess = ({ code, stdout, stderr }: Exit): string => {
   expect([code, stderr]).toEqual([0, ''])
   return stdout
 }
@@ -19,7 +19,7 @@ beforeAll(async () => {
   old = await startAppliance()
   const log = files.join('access.log')
   writeFileSync(log, agentsLog(Date.now()))
-  done(await old.cli('import', 'access', log, '--site', 'shop'))
+  expectSuccess(await old.cli('import', 'access', log, '--site', 'shop'))
 }, 120_000)
 afterAll(async () => {
   await old.stop()
@@ -32,11 +32,11 @@ interface Line {
 }
 
 async function recordsOf(appliance: Appliance): Promise<{ lines: Line[]; texts: string[] }> {
-  const rows = done(await appliance.cli('export', 'traces', '--include', 'record'))
+  const rows = expectSuccess(await appliance.cli('export', 'traces', '--include', 'record'))
     .trimEnd()
     .split('\n')
     .slice(0, -1)
-  const plain = done(await appliance.cli('export', 'traces'))
+  const plain = expectSuccess(await appliance.cli('export', 'traces'))
     .trimEnd()
     .split('\n')
     .slice(0, -1)
@@ -48,14 +48,14 @@ test.each(['ndjson', 'parquet'])(
   'an import of %s has the same texts, and verdicts of a sender',
   async (format) => {
     const path = files.join(`events.${format}`)
-    const more = format === 'parquet' ? ['--format', 'parquet'] : ['--include', 'record']
-    done(await old.cli('export', 'traces', ...more, '--out', path))
+    const exportArgs = format === 'parquet' ? ['--format', 'parquet'] : ['--include', 'record']
+    expectSuccess(await old.cli('export', 'traces', ...exportArgs, '--out', path))
     const source = await recordsOf(old)
     expect(
       source.lines.some(({ record }) => record.judgedBy === 'appliance' && record.verdict === 'verified'),
     ).toBe(true)
     await using fresh = await startAppliance()
-    done(await fresh.cli('import', path))
+    expectSuccess(await fresh.cli('import', path))
     const copy = await recordsOf(fresh)
     expect(copy.texts).toEqual(source.texts)
     for (const { record } of copy.lines) {
@@ -84,13 +84,13 @@ test('a record in a file is not believed, and a line that only looks like one is
   ]
   writeFileSync(path, `${lines.join('\n')}\n{"_end":{"count":2}}\n`)
   await using fresh = await startAppliance()
-  done(await fresh.cli('import', path))
+  expectSuccess(await fresh.cli('import', path))
   const { lines: stored } = await recordsOf(fresh)
   const byId = new Map(stored.map((line) => [line.event.id, line]))
   expect(byId.get('claim')!.record).toMatchObject({ door: 'import', judgedBy: 'sender', observedBy: null })
   expect(byId.get('odd')!.event).toEqual(odd)
   const out = files.join('plain.ndjson')
-  done(await fresh.cli('export', 'traces', '--filter', 'judgedBy=sender', '--out', out))
+  expectSuccess(await fresh.cli('export', 'traces', '--filter', 'judgedBy=sender', '--out', out))
   expect(readFileSync(out, 'utf8')).toContain('"durationMs":3.00000000000000000001')
   const refused = await fresh.cli('export', 'traces', '--include', 'record', '--format', 'csv')
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('--include is for JSON')])

@@ -8,7 +8,7 @@ import { tempDir } from '../support/temp-dir.ts'
 setDefaultTimeout(60_000)
 const ingest = newApiKey('ingest')
 const secret = newApiKey('secret')
-const file = (more = '') => `
+const file = (extraLines = '') => `
 [[organizations]]
 slug = "acme"
 name = "Acme Shops"
@@ -31,7 +31,7 @@ label = "alerts"
 url = "http://127.0.0.1:9/in"
 types = ["authz.*"]
 secretFile = "hook.secret"
-${more}`
+${extraLines}`
 
 const alert = (value = 100) => `
 [[organizations.alerts]]
@@ -75,18 +75,18 @@ test('everything in the file exists at the first request, once; later changes by
     type: 'agent.detected',
     outcome: 'success',
   }
-  const sent = await fetch(`${appliance.url}/v1/sdk/events`, {
+  const response = await fetch(`${appliance.url}/v1/sdk/events`, {
     method: 'POST',
     headers: { authorization: `Bearer ${ingest}`, 'content-type': 'application/json' },
     body: JSON.stringify({ events: [event] }),
   })
-  expect([sent.status, await sent.json()]).toEqual([202, { ok: true, accepted: 1, deduped: 0 }])
+  expect([response.status, await response.json()]).toEqual([202, { ok: true, accepted: 1, deduped: 0 }])
   const traces = await fetch(`${appliance.url}/v1/traces`, { headers: { authorization: `Bearer ${secret}` } })
   expect(await traces.json()).toMatchObject({ events: [{ id: 'evt_1' }] })
 
   const rows = await auditRows(appliance)
-  const made = ['ingest_key.created', 'secret_key.created', 'site.changed', 'webhook_endpoint.created']
-  for (const action of made)
+  const actions = ['ingest_key.created', 'secret_key.created', 'site.changed', 'webhook_endpoint.created']
+  for (const action of actions)
     expect(rows.filter((row) => row.action === action)).toMatchObject([{ actor: 'system' }])
   const again = await setup(appliance, path)
   expect(again.map(({ kind, did }) => `${kind} ${did}`)).toEqual([

@@ -22,13 +22,13 @@ afterAll(async () => {
   files.remove()
 })
 
-function done({ code, stdout, stderr }: Exit): string {
+function expectSuccess({ code, stdout, stderr }: Exit): string {
   expect([code, stderr]).toEqual([0, ''])
   return stdout
 }
 
 const policy = async (...args: string[]): Promise<string> =>
-  done(await appliance.cli('site', 'policy', ...args))
+  expectSuccess(await appliance.cli('site', 'policy', ...args))
 const refused = async (...args: string[]): Promise<[number, string]> => {
   const { code, stderr } = await appliance.cli('site', 'policy', ...args)
   return [code, stderr]
@@ -44,8 +44,8 @@ const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 function logLine(atMs: number, path: string, agent: string): string {
   const [date = '', time = ''] = new Date(atMs).toISOString().split('T')
   const [year, month, day] = date.split('-')
-  const at = `${day}/${months[Number(month) - 1]}/${year}:${time.slice(0, 8)} +0000`
-  return `203.0.113.9 - - [${at}] "GET ${path} HTTP/1.1" 200 5 "-" "${agent}"\n`
+  const timeText = `${day}/${months[Number(month) - 1]}/${year}:${time.slice(0, 8)} +0000`
+  return `203.0.113.9 - - [${timeText}] "GET ${path} HTTP/1.1" 200 5 "-" "${agent}"\n`
 }
 
 const gptBot = 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)'
@@ -86,8 +86,8 @@ test('a policy changed at noon judges morning requests by the old one', async ()
     [noon, '/blog/2?q=1', claude],
   ]
   const log = file('access.log', requests.map((request) => logLine(...request)).join(''))
-  done(await appliance.cli('import', 'access', log, '--site', 'shop'))
-  const lines = done(await appliance.cli('export', 'traces'))
+  expectSuccess(await appliance.cli('import', 'access', log, '--site', 'shop'))
+  const lines = expectSuccess(await appliance.cli('export', 'traces'))
     .trim()
     .split('\n')
     .slice(0, -1)
@@ -133,8 +133,8 @@ test('Applebot obeys the group of Googlebot, and two names on one line are repor
     'Safari/605.1.15 (Applebot/0.1; +http://www.apple.com/go/applebot)'
   await policy('set', '--site', 'apple', '--robots', robots, '--from', new Date(noon - 1_000).toISOString())
   const log = file('apple.log', logLine(noon, '/apple', appleBot))
-  done(await appliance.cli('import', 'access', log, '--site', 'apple'))
-  const [event] = done(await appliance.cli('export', 'traces'))
+  expectSuccess(await appliance.cli('import', 'access', log, '--site', 'apple'))
+  const [event] = expectSuccess(await appliance.cli('export', 'traces'))
     .trim()
     .split('\n')
     .flatMap((line) => (line.includes('Applebot') ? [JSON.parse(line) as Event] : []))
@@ -170,7 +170,7 @@ test('versions are listed and shown, and a watched file makes one', async () => 
     if (performance.now() > endMs) throw new Error(`the watched file made no version: ${list}`)
   }
   expect(await policy('show', '--site', 'blog')).toContain('Disallow: /watched')
-  const audit = done(await appliance.cli('export', 'audit', '--json'))
+  const audit = expectSuccess(await appliance.cli('export', 'audit', '--json'))
   expect(audit).toContain('site.robots_set')
 })
 

@@ -25,9 +25,9 @@ const line = (page: string): string =>
 const watch = (...args: string[]): Running =>
   run([binaryPath, 'watch', ...args], { cwd: files.path, env: cleanEnv({}) })
 
-async function until(holds: () => Promise<boolean> | boolean, what: string): Promise<void> {
+async function until(holds: () => Promise<boolean> | boolean, description: string): Promise<void> {
   for (const endMs = performance.now() + 30_000; !(await holds()); await Bun.sleep(50))
-    if (performance.now() > endMs) throw new Error(`${what} did not happen in time`)
+    if (performance.now() > endMs) throw new Error(`${description} did not happen in time`)
 }
 
 const hasPage = async (page: string): Promise<boolean> =>
@@ -56,8 +56,8 @@ test('it says what it understood, refuses a second reader, and prints sums at th
 
 test('with --to it waits for an appliance that is down, and loses nothing', async () => {
   const log = files.join('remote.log')
-  const made = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'web1', '--json')
-  writeFileSync(files.join('key.txt'), `${(JSON.parse(made.stdout) as { key: string }).key}\n`)
+  const keyExit = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'web1', '--json')
+  writeFileSync(files.join('key.txt'), `${(JSON.parse(keyExit.stdout) as { key: string }).key}\n`)
   writeFileSync(log, line('r1'))
   const port = Number(new URL(appliance.url).port)
   const reader = watch(log, '--site', 'web1', '--to', appliance.url, '--key-file', files.join('key.txt'))
@@ -78,27 +78,26 @@ test('with --to it waits for an appliance that is down, and loses nothing', asyn
 })
 
 test('mistakes are one line with what to do', async () => {
-  const of = async (...args: string[]): Promise<[number, string]> => {
+  const watchWith = async (...args: string[]): Promise<[number, string]> => {
     const { code, stderr } = await cli(['watch', ...args])
     return [code, stderr]
   }
-  expect(await of('--site', 'shop')).toEqual([
+  expect(await watchWith('--site', 'shop')).toEqual([
     2,
     expect.stringContaining('name a log, such as /var/log/nginx'),
   ])
-  expect(await of('a.log')).toEqual([2, expect.stringContaining('needs --site SITE_ID')])
-  expect(await of('a.log', '--site', 's', '--to', 'http://127.0.0.1:1')).toEqual([
+  expect(await watchWith('a.log')).toEqual([2, expect.stringContaining('needs --site SITE_ID')])
+  expect(await watchWith('a.log', '--site', 's', '--to', 'http://127.0.0.1:1')).toEqual([
     2,
     expect.stringContaining('--to needs --key-file FILE with an ingest key'),
   ])
   const missing = files.join('none.txt')
-  expect(await of('a.log', '--site', 's', '--to', 'http://127.0.0.1:1', '--key-file', missing)).toEqual([
-    2,
-    expect.stringContaining(`--key-file ${missing}: cannot be read (ENOENT)`),
-  ])
+  expect(
+    await watchWith('a.log', '--site', 's', '--to', 'http://127.0.0.1:1', '--key-file', missing),
+  ).toEqual([2, expect.stringContaining(`--key-file ${missing}: cannot be read (ENOENT)`)])
   writeFileSync(files.join('wrong.txt'), 'agtx_ik_wrong')
   const refused = ['--to', appliance.url, '--key-file', files.join('wrong.txt')]
-  expect(await of('a.log', '--site', 's', ...refused)).toEqual([1, 'sightglass: Unknown API key.\n'])
+  expect(await watchWith('a.log', '--site', 's', ...refused)).toEqual([1, 'sightglass: Unknown API key.\n'])
   const org = await appliance.cli('watch', 'a.log', '--site', 's', '--org', 'nobody')
   expect([org.code, org.stderr]).toEqual([1, expect.stringContaining('No organization "nobody".')])
 })

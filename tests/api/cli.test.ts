@@ -26,14 +26,14 @@ const alone: Run = (args, stdin) =>
 const beside: Run = (args, stdin) =>
   cli(args, { dataDir: temp.join('served'), ...(stdin === undefined ? {} : { stdin }) })
 
-async function done(run: Run, args: string[], stdin?: string): Promise<string> {
+async function expectSuccess(run: Run, args: string[], stdin?: string): Promise<string> {
   const { code, stdout, stderr } = await run(args, stdin)
   expect([args.join(' '), code, stderr]).toEqual([args.join(' '), 0, ''])
   return stdout
 }
 
 async function json(run: Run, args: string[], stdin?: string): Promise<Record<string, unknown>> {
-  const stdout = await done(run, [...args, '--json'], stdin)
+  const stdout = await expectSuccess(run, [...args, '--json'], stdin)
   expect(stdout).toEndWith('\n')
   expect(stdout.trim()).not.toContain('\n')
   return JSON.parse(stdout) as Record<string, unknown>
@@ -58,27 +58,27 @@ async function runFromSource(lines: string[][]): Promise<string[]> {
 
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
-for (const [where, run] of [
+for (const [place, run] of [
   ['alone', alone],
   ['beside a running server', beside],
 ] as const) {
-  test(`${where}: organizations`, () => organizations(run))
-  test(`${where}: keys`, () => keys(run))
-  test(`${where}: accounts`, () => accounts(run))
+  test(`${place}: organizations`, () => organizations(run))
+  test(`${place}: keys`, () => keys(run))
+  test(`${place}: accounts`, () => accounts(run))
 }
 
 // Parsing and printing are the same in both places, and a verb alone costs a start of the store.
 test('texts, rejected options and rejected passwords', async () => {
-  expect(await done(beside, ['org', 'list'])).toMatch(/^SLUG +NAME +ID +CREATED\n/)
-  expect(await done(beside, ['org', 'create', '--name=Second Shop'])).toMatch(
+  expect(await expectSuccess(beside, ['org', 'list'])).toMatch(/^SLUG +NAME +ID +CREATED\n/)
+  expect(await expectSuccess(beside, ['org', 'create', '--name=Second Shop'])).toMatch(
     /^Created the organization Second Shop \(second-shop, org_/,
   )
   const key = ['key', 'create', '--kind', 'ingest', '--label']
-  const text = await done(beside, [...key, 'for people'])
+  const text = await expectSuccess(beside, [...key, 'for people'])
   expect(text).toMatch(/^agtx_ik_[\w-]{32}\n\n.*not shown again/s)
   expect((await beside(['key', 'revoke'])).code).toBe(2)
   expect((await beside([...key, 'x', '--scope', 'traces:read'])).code).toBe(2)
-  expect(await done(beside, ['account', 'list'])).toContain('default:owner')
+  expect(await expectSuccess(beside, ['account', 'list'])).toContain('default:owner')
   const account = ['account', 'create', '--email=c@d.e', '--role=viewer', '--password-stdin']
   expect(await beside(account, 'short')).toMatchObject({ code: 1 })
   expect(await beside(account, 'two\nlines')).toMatchObject({ code: 2 })
@@ -105,7 +105,7 @@ async function organizations(run: Run): Promise<void> {
 }
 
 async function keys(run: Run): Promise<void> {
-  const made = await json(run, [
+  const createdKey = await json(run, [
     '--label',
     'no',
     'key',
@@ -116,13 +116,13 @@ async function keys(run: Run): Promise<void> {
     '--label',
     'shop backend',
   ])
-  expect(made).toEqual({
+  expect(createdKey).toEqual({
     key: expect.stringMatching(/^agtx_ik_[\w-]{32}$/),
     id: expect.stringMatching(/^key_[\w-]{22}$/),
     kind: 'ingest',
     orgId: expect.stringMatching(/^org_/),
     label: 'shop backend',
-    prefix: String(made['key']).slice(0, 16),
+    prefix: String(createdKey['key']).slice(0, 16),
     createdAt: time,
     expiresAt: null,
     revokedAt: null,
@@ -143,16 +143,16 @@ async function keys(run: Run): Promise<void> {
   ])
   expect(secret).toMatchObject({ kind: 'secret', scopes: ['traces:read', 'audit:read'] })
   expect((await json(run, ['key', 'create', '--kind=publishable', '--label=y']))['key']).toMatch(/^agtx_pk_/)
-  const listed = rowsOf(await json(run, ['key', 'list', '--org', String(made['orgId'])]), 'keys')
-  const { key: _key, ...view } = made
+  const listed = rowsOf(await json(run, ['key', 'list', '--org', String(createdKey['orgId'])]), 'keys')
+  const { key: _key, ...view } = createdKey
   expect(listed).toEqual([{ ...view, state: 'active' }])
-  expect(await done(run, ['key', 'revoke', String(made['id'])])).toStartWith(
+  expect(await expectSuccess(run, ['key', 'revoke', String(createdKey['id'])])).toStartWith(
     'Revoked the ingest key "shop backend"',
   )
   expect(await json(run, ['key', 'revoke', '--id', String(secret['id'])])).toMatchObject({
     revokedAt: time,
   })
-  expect(await done(run, ['key', 'list', '--org', 'acme'])).toContain('revoked')
+  expect(await expectSuccess(run, ['key', 'list', '--org', 'acme'])).toContain('revoked')
   expect((await run(['key', 'revoke', 'key_none'])).code).toBe(1)
   expect((await run(['key', 'create', '--kind', 'ingest', '--label', 'x', '--org', 'nowhere'])).code).toBe(1)
 }
@@ -223,7 +223,7 @@ test('a key created beside the server works at once, and stops at once when revo
       body: JSON.stringify({ events: [event] }),
     })
   expect((await post()).status).toBe(202)
-  await done(beside, ['key', 'revoke', String(id)])
+  await expectSuccess(beside, ['key', 'revoke', String(id)])
   expect((await post()).status).toBe(401)
 })
 
@@ -303,8 +303,8 @@ folderTest(
 
 describe('help and version', () => {
   test('version', async () => {
-    expect(await done(alone, ['version'])).toBe(`sightglass ${version}\n`)
-    expect(await done(alone, ['--version'])).toBe(`sightglass ${version}\n`)
+    expect(await expectSuccess(alone, ['version'])).toBe(`sightglass ${version}\n`)
+    expect(await expectSuccess(alone, ['--version'])).toBe(`sightglass ${version}\n`)
     expect(await json(alone, ['version'])).toEqual({
       version,
       bun: Bun.version,
@@ -314,7 +314,7 @@ describe('help and version', () => {
 
   test('the overview lists every verb, and every verb has a help page', async () => {
     const names = commands.map(({ name }) => name)
-    const overview = await done(alone, ['help'])
+    const overview = await expectSuccess(alone, ['help'])
     expect(names.filter((name) => !overview.includes(`  ${name} `))).toEqual([])
     const pages = await runFromSource(names.map((name) => ['help', ...name.split(' ')]))
     const byOption = await runFromSource(names.map((name) => [...name.split(' '), '--help']))
@@ -325,8 +325,8 @@ describe('help and version', () => {
       for (const line of page.split('\n')) expect(line.length).toBeLessThanOrEqual(130)
     })
     const page = pages[names.indexOf('key create')]!
-    expect(await done(alone, ['help', 'key', 'create'])).toBe(page)
-    expect(await done(alone, ['key', 'create', '--help'])).toBe(page)
+    expect(await expectSuccess(alone, ['help', 'key', 'create'])).toBe(page)
+    expect(await expectSuccess(alone, ['key', 'create', '--help'])).toBe(page)
     const { verbs } = await json(alone, ['help', 'key'])
     expect((verbs as { verb: string }[]).map(({ verb }) => verb)).toEqual([
       'key create',
@@ -360,8 +360,8 @@ describe('config', () => {
     expect([code, stdout.includes('not to be seen')]).toEqual([0, false])
     const { options, warnings } = JSON.parse(stdout) as { options: { name: string }[]; warnings: string[] }
     expect(warnings).toEqual([])
-    const named = Object.fromEntries(options.map((option) => [option.name, option]))
-    expect(named).toMatchObject({
+    const optionsByName = Object.fromEntries(options.map((option) => [option.name, option]))
+    expect(optionsByName).toMatchObject({
       listen: { value: '[::1]:0', source: 'flag', from: '--listen' },
       'disk-floor': { value: '1GiB', source: 'environment', from: 'SIGHTGLASS_DISK_FLOOR' },
       'log-level': { value: 'warn', source: 'file', from: path },

@@ -48,9 +48,9 @@ function offBy(aboutMs: number): number {
 /** Events that arrived so long ago, oldest first. */
 async function arrive({ store, org }: TestServer, agoMs: number[]): Promise<void> {
   for (const ago of agoMs) {
-    const at = Date.now() - ago
-    const batch = makeBatch(org.id, [makeEvent(`evt_${ago}`, { occurredAtMs: at })])
-    await store.events.append({ ...batch, receivedAtMs: at })
+    const occurredMs = Date.now() - ago
+    const batch = makeBatch(org.id, [makeEvent(`evt_${ago}`, { occurredAtMs: occurredMs })])
+    await store.events.append({ ...batch, receivedAtMs: occurredMs })
   }
 }
 
@@ -82,8 +82,8 @@ const codeAfter = (seed: string, ms: number) =>
 /** Sets a second factor up on one node and signs in with it on the other. */
 async function expectCodesOfTheDatabase(off: TestServer, exact: TestServer, aheadMs: number): Promise<void> {
   const owner = await person(off, off.org, 'viewer')
-  const begun = await (await owner.post('/api/account/second-factor/begin')).json()
-  const { seed, token } = begun as { seed: string; token: string }
+  const enrolment = await (await owner.post('/api/account/second-factor/begin')).json()
+  const { seed, token } = enrolment as { seed: string; token: string }
   const set = async (ms: number) =>
     (await owner.post('/api/account/second-factor', { token, code: codeAfter(seed, ms), password })).status
   expect(await set(aheadMs)).toBe(400)

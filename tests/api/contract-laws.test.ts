@@ -16,8 +16,8 @@ beforeAll(async () => {
   owner = await person(server, server.org, 'owner', { operator: true })
   keys = { ingest: await server.key('ingest'), secret: await server.key('secret') }
   const events = [event('evt_1', { tool: 'line\nbreak' }), event('evt_2')]
-  const sent = await server.call('/v1/sdk/events', { key: keys.ingest, body: { events } })
-  expect(sent.status).toBe(202)
+  const response = await server.call('/v1/sdk/events', { key: keys.ingest, body: { events } })
+  expect(response.status).toBe(202)
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
@@ -28,13 +28,15 @@ interface Refusal {
 
 /** Every route that may read a body, the dashboard's too, with the credentials that it needs. */
 function bodyRoutes(): { method: string; path: string; headers: Record<string, string> }[] {
-  const anything: unknown = new Proxy(() => anything, { get: () => anything, apply: () => anything })
-  return createApp(anything as Services)
+  const anyProxy: unknown = new Proxy(() => anyProxy, { get: () => anyProxy, apply: () => anyProxy })
+  return createApp(anyProxy as Services)
     .routes.filter(({ method }) => method === 'POST' || method === 'PATCH')
     .map(({ method, path }) => {
       const key = path.startsWith('/v1/sdk') ? keys.ingest : keys.secret
-      const who = path.startsWith('/api/') ? { cookie: owner.cookie } : { authorization: `Bearer ${key}` }
-      return { method, path: path.replace(/:\w+/g, 'nobody'), headers: { ...who } }
+      const credentials = path.startsWith('/api/')
+        ? { cookie: owner.cookie }
+        : { authorization: `Bearer ${key}` }
+      return { method, path: path.replace(/:\w+/g, 'nobody'), headers: { ...credentials } }
     })
     .filter(({ path }) => path !== '/api/sign-out')
 }
@@ -59,21 +61,25 @@ test('invalid_body always has issues, with the path "" for the whole body', asyn
   expect(routes.length).toBeGreaterThan(50)
   let wholes = 0
   for (const { method, path, headers } of routes) {
-    for (const [what, body, more] of bodies) {
+    for (const [caseName, body, extraHeaders] of bodies) {
       const json = { 'content-type': 'application/json' }
-      const answer = await server.call(path, { method, body, headers: { ...headers, ...json, ...more } })
+      const answer = await server.call(path, {
+        method,
+        body,
+        headers: { ...headers, ...json, ...extraHeaders },
+      })
       const text = await answer.text()
       if (answer.ok) continue // it reads no body, or accepts this one
       const refusal = JSON.parse(text) as Refusal
       if (refusal.error !== 'invalid_body') continue
-      const refused = { route: `${method} ${path}`, what, issues: refusal.issues }
+      const refused = { route: `${method} ${path}`, what: caseName, issues: refusal.issues }
       expect(refused).toEqual({ ...refused, issues: expect.any(Array) })
       expect(refusal.issues!.length).toBeGreaterThan(0)
       for (const issue of refusal.issues!) {
         expect(issue).toMatchObject({ path: expect.any(String), message: expect.any(String) })
         expect(issue.code).toMatch(/^[a-z_]+$/)
       }
-      if (what.startsWith('corrupt')) {
+      if (caseName.startsWith('corrupt')) {
         expect({ ...refused, path: refusal.issues![0]!.path }).toEqual({ ...refused, path: '' })
         wholes++
       }
@@ -83,7 +89,7 @@ test('invalid_body always has issues, with the path "" for the whole body', asyn
 }, 60_000)
 
 test('an empty value counts as absent, of every parameter of every operation that has one value', async () => {
-  let tried = 0
+  let triedCount = 0
   for (const { method, path, query = {}, params = {} } of operations.filter(
     ({ method }) => method === 'get',
   )) {
@@ -94,10 +100,10 @@ test('an empty value counts as absent, of every parameter of every operation tha
     for (const [name] of single) {
       const empty = await server.call(`${filled}?${name}=`, { key: keys.secret })
       expect([path, name, empty.status]).toEqual([path, name, plain.status])
-      tried++
+      triedCount++
     }
   }
-  expect(tried).toBeGreaterThan(15)
+  expect(triedCount).toBeGreaterThan(15)
   const streamed = await server.call('/v1/traces?cursor=&since=&until=', {
     key: keys.secret,
     headers: { accept: 'application/x-ndjson' },
@@ -108,8 +114,8 @@ test('an empty value counts as absent, of every parameter of every operation tha
 })
 
 test('empty times count as absent on the dashboard’s routes too', async () => {
-  const anything: unknown = new Proxy(() => anything, { get: () => anything, apply: () => anything })
-  const pages = createApp(anything as Services)
+  const anyProxy: unknown = new Proxy(() => anyProxy, { get: () => anyProxy, apply: () => anyProxy })
+  const pages = createApp(anyProxy as Services)
     .routes.filter(({ method, path }) => method === 'GET' && path.startsWith('/api/') && !path.includes(':'))
     .filter(({ path }) => path !== '/api/live')
   let taking = 0
@@ -136,32 +142,32 @@ test('null is an absent value, of every optional field of every body that create
   const creation = operations.find(
     ({ method, path }) => method === 'post' && path === '/v1/webhooks/endpoints',
   )
-  const made = await server.call('/v1/webhooks/endpoints', {
+  const endpointResponse = await server.call('/v1/webhooks/endpoints', {
     key: keys.secret,
     body: creation!.body!.example,
   })
-  const { endpoint } = (await made.json()) as { endpoint: { id: string } }
-  let tried = 0
+  const { endpoint } = (await endpointResponse.json()) as { endpoint: { id: string } }
+  let triedCount = 0
   for (const { method, path, key, body } of operations) {
     const { properties = {}, required = [] } = (body?.schema ?? {}) as Model
     const isCreation = method === 'post' && !path.includes('{') && path !== '/mcp' // whose id is no optional value
     if (!isCreation || typeof body?.example !== 'object') continue
     const example = body.example as { [name: string]: unknown }
     const whole = 'endpointId' in properties ? { ...example, endpointId: endpoint.id } : example
-    for (const name of Object.keys(properties).filter((each) => !required.includes(each))) {
+    for (const name of Object.keys(properties).filter((property) => !required.includes(property))) {
       const { [name]: _removed, ...absent } = whole
-      const send = async (sent: object) => {
+      const send = async (payload: object) => {
         const headers = { 'content-type': 'application/json' }
-        const text = JSON.stringify(sent)
+        const text = JSON.stringify(payload)
         return server.call(path, { method: 'POST', key: keys[key as 'secret'], body: text, headers })
       }
       const plain = await send(absent)
       const withNull = await send({ ...absent, [name]: null })
       expect([path, name, withNull.status]).toEqual([path, name, plain.status])
-      tried++
+      triedCount++
     }
   }
-  expect(tried).toBeGreaterThan(20)
+  expect(triedCount).toBeGreaterThan(20)
 }, 60_000)
 
 test('a missing content-type is JSON', async () => {
@@ -170,12 +176,12 @@ test('a missing content-type is JSON', async () => {
     expect([path, answer.status === 415]).toEqual([path, false])
   }
   const events = JSON.stringify({ events: [event('evt_1')] })
-  const sent = await server.call('/v1/sdk/events', {
+  const response = await server.call('/v1/sdk/events', {
     method: 'POST',
     body: bytes(events),
     headers: { authorization: `Bearer ${keys.ingest}` },
   })
-  expect(sent.status).toBe(202)
+  expect(response.status).toBe(202)
   const exported = await server.call('/v1/audit/export', {
     method: 'POST',
     body: bytes('{"format":"csv"}'),

@@ -22,13 +22,13 @@ async function request(
 
 test('the server serves the pages of the dashboard’s router and the sign-in pages', async () => {
   for (const { path } of routes) {
-    const other = routes.some((each) => each.path === `${path}x`) ? 200 : 404
-    for (const [at, status] of [
+    const otherStatus = routes.some((route) => route.path === `${path}x`) ? 200 : 404
+    for (const [address, status] of [
       [path, 200],
       [`${path}/below`, 200],
-      [`${path}x`, other],
+      [`${path}x`, otherStatus],
     ] as const)
-      expect([at, (await request(at))[0]]).toEqual([at, status])
+      expect([address, (await request(address))[0]]).toEqual([address, status])
   }
   for (const path of ['/', ...entryPaths, '/settings/api-keys'])
     expect((await request(path)).slice(0, 2)).toEqual([200, 'text/html'])

@@ -30,11 +30,14 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 async function counted(filters: string) {
-  const { all, period, tools, vendors } = (await (
-    await viewer.call(`/api/analytics?range=24h${filters}`)
-  ).json()) as AnalyticsCounts
+  const {
+    all: allCounts,
+    period,
+    tools,
+    vendors,
+  } = (await (await viewer.call(`/api/analytics?range=24h${filters}`)).json()) as AnalyticsCounts
   const sum = (rows: { count: number }[]) => rows.reduce((total, { count }) => total + count, 0)
-  return [all.count, sum(vendors.rows), sum(tools.rows), period.expired, period.complete]
+  return [allCounts.count, sum(vendors.rows), sum(tools.rows), period.expired, period.complete]
 }
 
 const outcome = '&filter=outcome:blocked'
@@ -44,17 +47,17 @@ const vendor = '&filter=vendor:Old'
 test('type and outcome have complete counts after retention; a vendor reports how many may be missing', async () => {
   // Vendors are counted in visits, the unit of this site, or in the one type that the filter names.
   const expected = { outcome: [4, 2, 2, 0, true], type: [6, 6, 6, 0, true], both: [2, 2, 2, 0, true] }
-  const before = { ...expected, vendor: [4, 2, 2, 0, true] }
-  const all = async () => ({
+  const expectedBefore = { ...expected, vendor: [4, 2, 2, 0, true] }
+  const countAll = async () => ({
     outcome: await counted(outcome),
     type: await counted(type),
     both: await counted(outcome + type),
     vendor: await counted(vendor),
   })
-  expect(await all()).toEqual(before as never)
+  expect(await countAll()).toEqual(expectedBefore as never)
   const receivedBeforeMs = server.clock.now() + 1_000
   while (!(await server.store.events.expire({ orgId: server.org.id, receivedBeforeMs })).done);
-  expect(await all()).toEqual({ ...expected, vendor: [0, 0, 0, 4, true] } as never)
+  expect(await countAll()).toEqual({ ...expected, vendor: [0, 0, 0, 4, true] } as never)
   expect(await counted('&filter=vendor:nobody')).toEqual([0, 0, 0, 0, true])
 })
 

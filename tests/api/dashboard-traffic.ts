@@ -38,22 +38,22 @@ export function traffic(nowMs: number): TestEvent[] {
   })
 }
 
-const memberOf: { [name: string]: (one: TestEvent) => string | null | undefined } = {
-  vendor: (one) => one.agent?.vendor,
-  class: (one) => one.agent?.class,
-  trust: (one) => one.agent?.trust,
-  tool: (one) => one.tool,
-  page: (one) => one.metadata.page,
-  outcome: (one) => one.outcome,
-  type: (one) => one.type,
-  rule: (one) => one.policy?.ruleId,
+const memberOf: { [name: string]: (testEvent: TestEvent) => string | null | undefined } = {
+  vendor: (testEvent) => testEvent.agent?.vendor,
+  class: (testEvent) => testEvent.agent?.class,
+  trust: (testEvent) => testEvent.agent?.trust,
+  tool: (testEvent) => testEvent.tool,
+  page: (testEvent) => testEvent.metadata.page,
+  outcome: (testEvent) => testEvent.outcome,
+  type: (testEvent) => testEvent.type,
+  rule: (testEvent) => testEvent.policy?.ruleId,
 }
 
 /** Any of the same name, all of different ones. */
-export function passes(one: TestEvent, filters: { name: string; value: string }[]): boolean {
+export function passes(testEvent: TestEvent, filters: { name: string; value: string }[]): boolean {
   const names = new Set(filters.map(({ name }) => name))
   return [...names].every((name) =>
-    filters.some((filter) => filter.name === name && isSame(filter.value, memberOf[name]?.(one) ?? '')),
+    filters.some((filter) => filter.name === name && isSame(filter.value, memberOf[name]?.(testEvent) ?? '')),
   )
 }
 

@@ -13,7 +13,7 @@ test('counts by vendor, name and purpose, for one site, all sites and filters, n
   const key = await server.key('ingest')
   const viewer = await person(server, server.org, 'viewer')
   const nowMs = server.clock.now()
-  const sent = Array.from({ length: 600 }, (_, n) => ({
+  const sentRequests = Array.from({ length: 600 }, (_, n) => ({
     occurredAtMs: nowMs - n * 100_000 * 14, // about ten days
     siteId: pick(['shop', 'blog'], n >> 3),
     type: pick(['agent.detected', 'agent.detected', 'authz.evaluated'], n),
@@ -21,9 +21,9 @@ test('counts by vendor, name and purpose, for one site, all sites and filters, n
     name: pick(['GPTBot', 'ChatGPT-User', null, '', '\u202e<b>1 2 *</b>'], n),
     purpose: pick(['training', 'user', null, 'toString'], n >> 2),
   }))
-  const events = sent.map(({ occurredAtMs, agent, name, purpose, ...more }, n) =>
+  const events = sentRequests.map(({ occurredAtMs, agent, name, purpose, ...otherFields }, n) =>
     event(`e${n}`, {
-      ...more,
+      ...otherFields,
       agent: { ...agent, name, purpose },
       occurredAt: new Date(occurredAtMs).toISOString(),
     }),
@@ -31,43 +31,50 @@ test('counts by vendor, name and purpose, for one site, all sites and filters, n
   expect(await (await server.call('/v1/sdk/events', { key, body: { events } })).json()).toMatchObject({
     accepted: 600,
   })
-  type Sent = (typeof sent)[number]
-  const queries: [query: string, isMeant: (one: Sent) => boolean][] = [
+  type Sent = (typeof sentRequests)[number]
+  const queries: [query: string, isMeant: (sentRequest: Sent) => boolean][] = [
     ['', () => true],
     ['&siteId=blog', ({ siteId }) => siteId === 'blog'],
     ['&filter=vendor:OpenAI', ({ agent }) => 'vendor' in agent && agent.vendor === 'OpenAI'],
     ['&filter=name:GPTBot&siteId=shop', ({ name, siteId }) => name === 'GPTBot' && siteId === 'shop'],
     ['&filter=purpose:user&filter=purpose:', ({ purpose }) => purpose === 'user' || purpose === null],
   ]
-  const named = (value: string | null | undefined): string => (value ? `name ${value}` : 'missing')
+  const formatName = (value: string | null | undefined): string => (value ? `name ${value}` : 'missing')
   for (const [query, isMeant] of queries) {
     const path = `/api/detect?range=7d${query}`
     const { agents, names, purposes, period } = (await (await viewer.call(path)).json()) as DetectCounts
     const counts = new Map<string, { count: number; before: number; blocked: number }>()
-    for (const one of sent) {
+    for (const sentRequest of sentRequests) {
       const isIn = ({ since, until }: { since: string; until: string }) =>
-        one.occurredAtMs >= Date.parse(since) && one.occurredAtMs < Date.parse(until)
-      const when = isIn(period) ? 'count' : isIn(period.before) ? 'before' : null
-      if (when === null || !isMeant(one)) continue
-      const isDecision = one.type === 'authz.evaluated' // which the example's outcome blocks
-      if (isDecision && when === 'before') continue
-      if (!one.name && !one.purpose) continue
-      const id = [(one.agent as { vendor?: string }).vendor, one.name, one.purpose].map(named).join()
-      const known = counts.get(id) ?? { count: 0, before: 0, blocked: 0 }
-      const measure = isDecision ? 'blocked' : when
-      counts.set(id, { ...known, [measure]: known[measure] + 1 })
+        sentRequest.occurredAtMs >= Date.parse(since) && sentRequest.occurredAtMs < Date.parse(until)
+      const periodName = isIn(period) ? 'count' : isIn(period.before) ? 'before' : null
+      if (periodName === null || !isMeant(sentRequest)) continue
+      const isDecision = sentRequest.type === 'authz.evaluated' // which the example's outcome blocks
+      if (isDecision && periodName === 'before') continue
+      if (!sentRequest.name && !sentRequest.purpose) continue
+      const id = [(sentRequest.agent as { vendor?: string }).vendor, sentRequest.name, sentRequest.purpose]
+        .map(formatName)
+        .join()
+      const rowCounts = counts.get(id) ?? { count: 0, before: 0, blocked: 0 }
+      const measure = isDecision ? 'blocked' : periodName
+      counts.set(id, { ...rowCounts, [measure]: rowCounts[measure] + 1 })
     }
     const listed = agents.map(({ vendor, name, purpose, ...measures }) => {
-      const id = [vendor, name, purpose].map((one) => (typeof one === 'string' ? one : `name ${one.name}`))
+      const id = [vendor, name, purpose].map((part) =>
+        typeof part === 'string' ? part : `name ${part.name}`,
+      )
       return [id.join(), measures] as const
     })
     expect(listed.length).toBe(counts.size)
     expect(new Map(listed)).toEqual(counts)
-    for (const [by, breakdown] of [['name', names] as const, ['purpose', purposes] as const]) {
-      for (const { value, count, before } of breakdown.rows) {
-        const mine = agents.filter((one) => typeof one[by] === 'object' && one[by].name === value)
-        const sum = (of: 'count' | 'before') => mine.reduce((total, one) => total + one[of], 0)
-        expect([value, count, before]).toEqual([value, sum('count'), sum('before')])
+    for (const [dimension, breakdown] of [['name', names] as const, ['purpose', purposes] as const]) {
+      for (const { value, count, before: countBefore } of breakdown.rows) {
+        const agentRows = agents.filter(
+          (agentRow) => typeof agentRow[dimension] === 'object' && agentRow[dimension].name === value,
+        )
+        const sum = (field: 'count' | 'before') =>
+          agentRows.reduce((total, agentRow) => total + agentRow[field], 0)
+        expect([value, count, countBefore]).toEqual([value, sum('count'), sum('before')])
       }
     }
   }
@@ -87,10 +94,16 @@ test('agents beyond the limit of rows count as others of their vendor', () => {
     agent('a', '4', 6),
     agent('b', '5', 5),
   ]
-  const before = [agent('a', '4', 3), agent('b', '6', 1)]
-  const listed = agentRowsOf({ count: rows, before, blocked: [agent('b', '3', 2)] }, 2)
+  const agentsBefore = [agent('a', '4', 3), agent('b', '6', 1)]
+  const listed = agentRowsOf({ count: rows, before: agentsBefore, blocked: [agent('b', '3', 2)] }, 2)
   expect(
-    listed.map(({ vendor, name, count, before, blocked }) => [vendor, name, count, before, blocked]),
+    listed.map(({ vendor, name, count, before: countBefore, blocked }) => [
+      vendor,
+      name,
+      count,
+      countBefore,
+      blocked,
+    ]),
   ).toEqual([
     [{ name: 'a' }, { name: '1' }, 9, 0, 0],
     [{ name: 'a' }, { name: '2' }, 8, 0, 0],

@@ -34,15 +34,15 @@ async function read<T>(path: string, query = ''): Promise<T> {
   return (await response.json()) as T
 }
 
-const total = (of: (one: (typeof loggedAgents)[number]) => boolean = () => true): number =>
-  loggedAgents.filter(of).reduce((sum, { requests }) => sum + requests, 0)
+const total = (isCounted: (loggedAgent: (typeof loggedAgents)[number]) => boolean = () => true): number =>
+  loggedAgents.filter(isCounted).reduce((sum, { requests }) => sum + requests, 0)
 const sums = (rows: { value: string | null; count: number }[]) =>
   Object.fromEntries(rows.map(({ value, count }) => [value, count]))
 
 test('requests, referrals and all requests of the logs, by verdict, purpose and assistant', async () => {
   const { requested, referred } = await read<DetectCounts>('detect')
   expect([requested.count, referred.count]).toEqual([total(), logged.referrals])
-  const { verdicts, purposes, referrers, all } = await read<DetectRequests>('detect/requests')
+  const { verdicts, purposes, referrers, all: allRequests } = await read<DetectRequests>('detect/requests')
   expect(sums(verdicts.rows)).toEqual({
     verified: total(({ verdict }) => verdict === 'verified'),
     contradicted: total(({ verdict }) => verdict === 'contradicted'),
@@ -55,28 +55,32 @@ test('requests, referrals and all requests of the logs, by verdict, purpose and 
   })
   expect(sums(referrers.rows)).toEqual({ ChatGPT: logged.referrals })
   const requests = total() + logged.people + logged.assets + logged.programs
-  expect(all).toEqual({ requests: { count: requests, before: 0 }, agents: { count: total(), before: 0 } })
+  expect(allRequests).toEqual({
+    requests: { count: requests, before: 0 },
+    agents: { count: total(), before: 0 },
+  })
 })
 
 const outcomesOf = (requests: number) => {
   const statuses = Array.from({ length: requests }, (_, n) => statusOf(n))
-  const count = (status: number): number => statuses.filter((one) => one === status).length
+  const count = (status: number): number => statuses.filter((loggedStatus) => loggedStatus === status).length
   return { requests, refused: count(403), failed: count(404) }
 }
 
 test('agents with verdicts and outcomes, pages folded, and no count of what a filter excludes', async () => {
   const { agents, pages, complete } = await read<DetectClaims>('detect/claims')
   expect(complete).toBe(true)
-  const byName = new Map(agents.map((one) => [(one.name as { name: string }).name, one]))
+  const byName = new Map(agents.map((agentRow) => [(agentRow.name as { name: string }).name, agentRow]))
   expect(byName.size).toBe(agents.length)
-  for (const name of new Set(loggedAgents.map((one) => one.name))) {
-    const mine = loggedAgents.filter((one) => one.name === name)
-    const parts = mine.map(({ requests }) => outcomesOf(requests))
-    const sum = (of: 'requests' | 'refused' | 'failed') => parts.reduce((all, one) => all + one[of], 0)
+  for (const name of new Set(loggedAgents.map((loggedAgent) => loggedAgent.name))) {
+    const namesakes = loggedAgents.filter((loggedAgent) => loggedAgent.name === name)
+    const parts = namesakes.map(({ requests }) => outcomesOf(requests))
+    const sum = (field: 'requests' | 'refused' | 'failed') =>
+      parts.reduce((fieldSum, part) => fieldSum + part[field], 0)
     const counted = (...verdicts: string[]) =>
-      total((one) => one.name === name && verdicts.includes(one.verdict))
+      total((loggedAgent) => loggedAgent.name === name && verdicts.includes(loggedAgent.verdict))
     expect(byName.get(name)).toEqual({
-      vendor: { name: mine[0]!.vendor },
+      vendor: { name: namesakes[0]!.vendor },
       name: { name },
       requests: sum('requests'),
       refused: sum('refused'),
@@ -87,11 +91,13 @@ test('agents with verdicts and outcomes, pages folded, and no count of what a fi
       disallowed: 0,
     })
   }
-  const asked = loggedAgents.flatMap(({ requests }) => Array.from({ length: requests }, (_, n) => pageOf(n)))
-  const about = asked.filter((page) => page === '/about').length
+  const askedPages = loggedAgents.flatMap(({ requests }) =>
+    Array.from({ length: requests }, (_, n) => pageOf(n)),
+  )
+  const aboutCount = askedPages.filter((page) => page === '/about').length
   expect(pages.map(({ page, requests, pages: count }) => [page, requests, count])).toEqual([
-    ['/products/*', asked.length - about, new Set(asked).size - 1],
-    ['/about', about, 1],
+    ['/products/*', askedPages.length - aboutCount, new Set(askedPages).size - 1],
+    ['/about', aboutCount, 1],
   ])
   const verified = await read<DetectClaims>('detect/claims', '&filter=verdict:verified&filter=name:ClaudeBot')
   expect(verified.agents).toMatchObject([{ name: { name: 'ClaudeBot' }, requests: 9, contradicted: 0 }])
@@ -105,20 +111,23 @@ test('agents with verdicts and outcomes, pages folded, and no count of what a fi
 test('responses by agent: classes of status, and the bytes that the log names', async () => {
   const { agents, looked, complete } = await read<DetectResponses>('detect/responses')
   expect([looked, complete]).toEqual([total(), true])
-  const wanted = new Map<string, { requests: number; success: number; refusal: number; bytes: number }>()
+  const expectedRows = new Map<
+    string,
+    { requests: number; success: number; refusal: number; bytes: number }
+  >()
   let line = 0
   for (const { name, requests } of loggedAgents) {
-    const sum = wanted.get(name) ?? { requests: 0, success: 0, refusal: 0, bytes: 0 }
-    wanted.set(name, sum)
+    const sum = expectedRows.get(name) ?? { requests: 0, success: 0, refusal: 0, bytes: 0 }
+    expectedRows.set(name, sum)
     for (let n = 0; n < requests; n++) {
       sum.requests++
       sum[statusOf(n) === 200 ? 'success' : 'refusal']++
       sum.bytes += 100 + line++
     }
   }
-  const none = { redirect: 0, failure: 0 }
+  const zeroCounts = { redirect: 0, failure: 0 }
   expect(new Map(agents.map(({ vendor: _vendor, name, ...counts }) => [name, counts]))).toEqual(
-    new Map(Array.from(wanted, ([name, counts]) => [name, { ...none, ...counts }])),
+    new Map(Array.from(expectedRows, ([name, counts]) => [name, { ...zeroCounts, ...counts }])),
   )
   const claude = await read<DetectResponses>('detect/responses', '&filter=name:ClaudeBot')
   expect([claude.looked, claude.agents.map(({ name }) => name)]).toEqual([12, ['ClaudeBot']])
@@ -149,25 +158,25 @@ test('verdicts and evidence of a sender can be anything and name no impostor', a
     },
     { evidence: null, name: '__proto__' },
   ]
-  const events = agents.map((more, n) =>
+  const events = agents.map((agentFields, n) =>
     event(`hostile-${n}`, {
       type: 'agent.requested',
       siteId: 'hostile',
       outcome: 'success',
       occurredAt: new Date(server.clock.now()).toISOString(),
-      agent: { vendor: 'constructor', verdict: 'contradicted', ...more },
+      agent: { vendor: 'constructor', verdict: 'contradicted', ...agentFields },
       metadata: {},
     }),
   )
   expect((await server.call('/v1/sdk/events', { key, body: { events } })).status).toBe(202)
-  const { agents: found, impostors, pages } = await read<DetectClaims>('detect/claims', '&siteId=hostile')
+  const { agents: agentRows, impostors, pages } = await read<DetectClaims>('detect/claims', '&siteId=hostile')
   expect(pages).toEqual([])
-  expect(found.filter(({ disallowed }) => disallowed > 0)).toMatchObject([
+  expect(agentRows.filter(({ disallowed }) => disallowed > 0)).toMatchObject([
     { name: { name: '<b>bot</b>' }, disallowed: 1 },
   ])
   // What a sender says of itself names no impostor.
   expect(impostors).toEqual([])
-  expect(found.every(({ contradicted }) => contradicted === 0)).toBe(true)
+  expect(agentRows.every(({ contradicted }) => contradicted === 0)).toBe(true)
 })
 
 test('the command that imports a first log has paths of the server for its operators only', async () => {

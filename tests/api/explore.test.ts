@@ -42,8 +42,8 @@ beforeAll(async () => {
   server = await testServer()
   secret = await server.key('secret')
   cookie = await server.signIn('viewer')
-  const sent = await server.call('/v1/sdk/events', { key: await server.key('ingest'), body: { events } })
-  expect(sent.status).toBe(202)
+  const response = await server.call('/v1/sdk/events', { key: await server.key('ingest'), body: { events } })
+  expect(response.status).toBe(202)
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
@@ -60,59 +60,60 @@ async function explore(parameters: Record<string, string | string[]>): Promise<E
 
 /** Every event of the filters, by walking the pages of GET /v1/traces. */
 async function traces(filters: Record<string, string | string[]>): Promise<TestEvent[]> {
-  const found: TestEvent[] = []
+  const tracedEvents: TestEvent[] = []
   for (let cursor = ''; ;) {
     const query = cursor === '' ? search({ ...filters, limit: '200' }) : search({ cursor, limit: '200' })
     const page = (await (await server.call(`/v1/traces?${query}`, { key: secret })).json()) as {
       events: TestEvent[]
       nextCursor: string | null
     }
-    found.push(...page.events)
-    if (page.nextCursor === null) return found
+    tracedEvents.push(...page.events)
+    if (page.nextCursor === null) return tracedEvents
     cursor = page.nextCursor
   }
 }
 
-type Read = (one: TestEvent) => unknown
-const agentOf = (one: TestEvent) => one.agent as { [name: string]: unknown } | null
-const metadataOf = (one: TestEvent) => one.metadata as { [name: string]: unknown }
-const fields: { [by: string]: Read } = {
-  type: (one) => one.type,
-  outcome: (one) => one.outcome,
-  siteId: (one) => one.siteId,
-  sessionId: (one) => one.sessionId,
-  vendor: (one) => agentOf(one)?.['vendor'],
-  name: (one) => agentOf(one)?.['name'],
-  page: (one) => one.metadata.page,
-  subject: (one) => metadataOf(one)['subject'],
-  'metadata.plan': (one) => metadataOf(one)['plan'],
-  'metadata.gen_ai.model': (one) => metadataOf(one)['gen_ai.model'],
-  'metadata.cart.items': (one) => (metadataOf(one)['cart'] as { items: number }).items,
+type Read = (testEvent: TestEvent) => unknown
+const agentOf = (testEvent: TestEvent) => testEvent.agent as { [name: string]: unknown } | null
+const metadataOf = (testEvent: TestEvent) => testEvent.metadata as { [name: string]: unknown }
+const fields: { [fieldName: string]: Read } = {
+  type: (testEvent) => testEvent.type,
+  outcome: (testEvent) => testEvent.outcome,
+  siteId: (testEvent) => testEvent.siteId,
+  sessionId: (testEvent) => testEvent.sessionId,
+  vendor: (testEvent) => agentOf(testEvent)?.['vendor'],
+  name: (testEvent) => agentOf(testEvent)?.['name'],
+  page: (testEvent) => testEvent.metadata.page,
+  subject: (testEvent) => metadataOf(testEvent)['subject'],
+  'metadata.plan': (testEvent) => metadataOf(testEvent)['plan'],
+  'metadata.gen_ai.model': (testEvent) => metadataOf(testEvent)['gen_ai.model'],
+  'metadata.cart.items': (testEvent) => (metadataOf(testEvent)['cart'] as { items: number }).items,
 }
 
 test('equals counting the events of /v1/traces, by any field, filter and range', async () => {
-  const some = (...values: string[]) => fc.option(fc.uniqueArray(fc.constantFrom(...values)), { nil: [] })
+  const optionalValues = (...values: string[]) =>
+    fc.option(fc.uniqueArray(fc.constantFrom(...values)), { nil: [] })
   const property = fc.asyncProperty(
     fc.constantFrom(...Object.keys(fields)),
-    some('tool.executed', 'agent.*'),
-    some('GPTBot', ''),
+    optionalValues('tool.executed', 'agent.*'),
+    optionalValues('GPTBot', ''),
     fc.constantFrom(hourMs, 1),
     fc.nat(20),
     fc.integer({ min: 1, max: 12 }),
-    async (by, types, vendors, unit, since, length) => {
+    async (groupField, types, vendors, unit, since, length) => {
       const sinceMs = startMs + since * hourMs
       const untilMs = startMs + (since + length) * hourMs - (hourMs - unit)
       const times = { since: iso(sinceMs), until: iso(Math.max(untilMs, sinceMs + 1)) }
-      const found = await traces({ ...times, type: types, vendor: vendors })
+      const matches = await traces({ ...times, type: types, vendor: vendors })
       const filter = [...types.map((type) => `type:${type}`), ...vendors.map((vendor) => `vendor:${vendor}`)]
-      const answer = await explore({ ...times, by, filter, rows: '3', step: 'hour' })
+      const answer = await explore({ ...times, by: groupField, filter, rows: '3', step: 'hour' })
       const counts = new Map<string | null, number>()
-      for (const one of found) {
-        const value = fields[by]!(one)
+      for (const testEvent of matches) {
+        const value = fields[groupField]!(testEvent)
         const key = value == null ? null : String(value)
         counts.set(key, (counts.get(key) ?? 0) + 1)
       }
-      expect(answer.all.total).toBe(found.length)
+      expect(answer.all.total).toBe(matches.length)
       expect(answer.missing?.total ?? 0).toBe(counts.get(null) ?? 0)
       for (const row of answer.rows)
         expect([row.value, row.total]).toEqual([row.value, counts.get(row.value)!])
@@ -120,65 +121,74 @@ test('equals counting the events of /v1/traces, by any field, filter and range',
         .flatMap(([value, count]) => (value === null ? [] : [count]))
         .sort((a, b) => b - a)
       expect(answer.rows.map(({ total }) => total)).toEqual(sizes.slice(0, 3))
-      expect(answer.other?.total ?? 0).toBe(sizes.slice(3).reduce((sum, one) => sum + one, 0))
+      expect(answer.other?.total ?? 0).toBe(sizes.slice(3).reduce((sum, size) => sum + size, 0))
       for (const { total, steps } of [...answer.rows, answer.all])
-        expect(steps.reduce<number>((sum, one) => sum + (one ?? 0), 0)).toBe(total!)
+        expect(steps.reduce<number>((sum, stepValue) => sum + (stepValue ?? 0), 0)).toBe(total!)
     },
   )
   await fc.assert(property, { numRuns: runs(30) })
 })
 
 test('measures sessions, subjects, sums and quantiles, and filters by members of the metadata', async () => {
-  const of = async (measure: string, more: Record<string, string | string[]> = {}) => {
-    const { all } = await explore({ measure, since: iso(startMs), ...more })
-    return [all.total, all.error]
+  const measureTotal = async (measure: string, overrides: Record<string, string | string[]> = {}) => {
+    const { all: allNumbers } = await explore({ measure, since: iso(startMs), ...overrides })
+    return [allNumbers.total, allNumbers.error]
   }
   const errors = events.filter(({ outcome }) => outcome === 'error')
-  expect(await of('errors')).toEqual([errors.length, 0])
-  expect(await of('sessions')).toEqual([17, 0])
-  expect(await of('subjects')).toEqual([
-    new Set(events.flatMap((one) => metadataOf(one)['subject'] ?? [])).size,
+  expect(await measureTotal('errors')).toEqual([errors.length, 0])
+  expect(await measureTotal('sessions')).toEqual([17, 0])
+  expect(await measureTotal('subjects')).toEqual([
+    new Set(events.flatMap((testEvent) => metadataOf(testEvent)['subject'] ?? [])).size,
     0,
   ])
-  expect(await of('bytes')).toEqual([events.reduce((sum, _, n) => sum + n * 10, 0), 0])
-  expect(await of('tokens')).toEqual([events.reduce((sum, _, n) => sum + n + 1, 0), 0])
+  expect(await measureTotal('bytes')).toEqual([events.reduce((sum, _, n) => sum + n * 10, 0), 0])
+  expect(await measureTotal('tokens')).toEqual([events.reduce((sum, _, n) => sum + n + 1, 0), 0])
   const durations = events.flatMap(({ durationMs }) => durationMs ?? []).sort((a, b) => a - b)
-  const [p95, error] = await of('p95')
+  const [p95, error] = await measureTotal('p95')
   expect(Math.abs(p95! / durations[Math.ceil(durations.length * 0.95) - 1]! - 1)).toBeLessThan(0.021)
   expect(error).toBe(0.02)
-  const pro = events.filter((one) => metadataOf(one)['plan'] === 'pro' && one.siteId === 'shop')
-  expect(await of('events', { filter: ['metadata.plan:pro', 'siteId:shop'] })).toEqual([pro.length, 0])
-  expect(await of('events', { filter: 'metadata.plan:' })).toEqual([
-    events.filter((one) => metadataOf(one)['plan'] === null).length,
+  const pro = events.filter(
+    (testEvent) => metadataOf(testEvent)['plan'] === 'pro' && testEvent.siteId === 'shop',
+  )
+  expect(await measureTotal('events', { filter: ['metadata.plan:pro', 'siteId:shop'] })).toEqual([
+    pro.length,
+    0,
+  ])
+  expect(await measureTotal('events', { filter: 'metadata.plan:' })).toEqual([
+    events.filter((testEvent) => metadataOf(testEvent)['plan'] === null).length,
     0,
   ])
 })
 
 test('searches a text, and cuts days at the midnights of a zone with half hours', async () => {
   const since = iso(startMs)
-  const found = await explore({ since, q: 'Cmd|', by: 'metadata.plan' })
-  expect(found.rows.map(({ value, total }) => [value, total])).toEqual([
-    ['=cmd|calc', events.filter((one) => metadataOf(one)['plan'] === '=cmd|calc').length],
+  const answer = await explore({ since, q: 'Cmd|', by: 'metadata.plan' })
+  expect(answer.rows.map(({ value, total }) => [value, total])).toEqual([
+    ['=cmd|calc', events.filter((testEvent) => metadataOf(testEvent)['plan'] === '=cmd|calc').length],
   ])
   expect((await explore({ since, q: 'nowhere', by: 'vendor' })).all.total).toBe(0)
   const zone = 'Asia/Kolkata'
   const dayOf = (ms: number) => new Date(ms).toLocaleDateString('en-CA', { timeZone: zone })
-  const days = [...Map.groupBy(events, (one) => dayOf(Date.parse(one.occurredAt)))]
+  const days = [...Map.groupBy(events, (testEvent) => dayOf(Date.parse(testEvent.occurredAt)))]
   const last = { until: iso(startMs + 40 * hourMs), zone }
-  for (const by of ['vendor', 'metadata.plan', 'name']) {
-    const { edges, all } = await explore({ since, ...last, by, step: 'day' })
-    expect([by, edges.map((edge) => dayOf(Date.parse(edge))).slice(0, days.length)]).toEqual([
-      by,
+  for (const groupField of ['vendor', 'metadata.plan', 'name']) {
+    const { edges, all: allNumbers } = await explore({ since, ...last, by: groupField, step: 'day' })
+    expect([groupField, edges.map((edge) => dayOf(Date.parse(edge))).slice(0, days.length)]).toEqual([
+      groupField,
       days.map(([day]) => day).sort(),
     ])
-    const counts = days.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, some]) => some.length)
-    expect([by, all.steps.slice(0, counts.length), all.total]).toEqual([by, counts, events.length])
+    const counts = days.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, dayEvents]) => dayEvents.length)
+    expect([groupField, allNumbers.steps.slice(0, counts.length), allNumbers.total]).toEqual([
+      groupField,
+      counts,
+      events.length,
+    ])
   }
   const page = await server.call(`/api/explore?${search({ range: '7d', zone, by: 'vendor' })}`, {
     headers: { cookie },
   })
-  const { period, all } = (await page.json()) as ExploreAnswer
-  expect([all.total, period!.onTheHour, period!.edges.map((edge) => edge % (3 * hourMs))]).toEqual([
+  const { period, all: pageNumbers } = (await page.json()) as ExploreAnswer
+  expect([pageNumbers.total, period!.onTheHour, period!.edges.map((edge) => edge % (3 * hourMs))]).toEqual([
     events.length,
     true,
     period!.edges.map(() => hourMs / 2),
@@ -212,16 +222,16 @@ test('NDJSON ends with the result, and the dashboard gets the same numbers with 
   const lines = (await response.text()).trimEnd().split('\n')
   const { result } = JSON.parse(lines.at(-1)!) as { result: ExploreAnswer }
   expect(result).toEqual(await explore({ ...parameters, since: iso(startMs) }))
-  const own = await server.call(
+  const berlinResponse = await server.call(
     `/api/explore?${search({ ...parameters, range: '7d', zone: 'Europe/Berlin' })}`,
     { headers: { cookie } },
   )
-  const mine = (await own.json()) as ExploreAnswer
-  expect([mine.rows.map(({ value, total }) => [value, total]), mine.all.total]).toEqual([
+  const berlinAnswer = (await berlinResponse.json()) as ExploreAnswer
+  expect([berlinAnswer.rows.map(({ value, total }) => [value, total]), berlinAnswer.all.total]).toEqual([
     result.rows.map(({ value, total }) => [value, total]),
     result.all.total,
   ])
-  expect(mine.period).toMatchObject({
+  expect(berlinAnswer.period).toMatchObject({
     range: '7d',
     zone: 'Europe/Berlin',
     filters: [{ name: 'type', value: 'tool.executed' }],
@@ -231,12 +241,12 @@ test('NDJSON ends with the result, and the dashboard gets the same numbers with 
 test('a long query sends its progress, and ends with its connection', async () => {
   // A query that waits for another one is as long as that one.
   const blocks = Promise.withResolvers<void>()
-  const seen: { signal: AbortSignal | undefined }[] = []
+  const seenQueries: { signal: AbortSignal | undefined }[] = []
   const slow = await testServer({}, 'quick', {
     async open(folder, clock) {
       const store = await openTestFolder(folder, clock)
       const explore: Store['events']['explore'] = async (query, following = {}) => {
-        seen.push({ signal: following.signal })
+        seenQueries.push({ signal: following.signal })
         following.onProgress?.(0.25)
         await Promise.race([blocks.promise, aborted(following.signal!)])
         return store.events.explore(query, following)
@@ -253,22 +263,24 @@ test('a long query sends its progress, and ends with its connection', async () =
   const lines = async (response: Response, onLine: (line: string) => void) => {
     for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) onLine(chunk.trimEnd())
   }
-  const left = new AbortController()
-  const leaving = await call('application/x-ndjson', left.signal)
-  await lines(leaving, () => left.abort()).catch(() => undefined)
-  await aborted(seen[0]!.signal!)
+  const leaveController = new AbortController()
+  const leaving = await call('application/x-ndjson', leaveController.signal)
+  await lines(leaving, () => leaveController.abort()).catch(() => undefined)
+  await aborted(seenQueries[0]!.signal!)
   const plain = new AbortController()
   const waiting = call('application/json', plain.signal).catch(() => null)
-  while (seen.length < 2) await Bun.sleep(5)
+  while (seenQueries.length < 2) await Bun.sleep(5)
   plain.abort()
-  await Promise.all([waiting, aborted(seen[1]!.signal!)])
-  const found: string[] = []
+  await Promise.all([waiting, aborted(seenQueries[1]!.signal!)])
+  const progressLines: string[] = []
   await lines(await call('application/x-ndjson'), (line) => {
-    found.push(line)
+    progressLines.push(line)
     blocks.resolve()
   })
-  expect(found[0]).toBe('{"progress":0.25}')
-  expect(JSON.parse(found.at(-1)!.split('\n').at(-1)!)).toMatchObject({ result: { all: { total: 0 } } })
+  expect(progressLines[0]).toBe('{"progress":0.25}')
+  expect(JSON.parse(progressLines.at(-1)!.split('\n').at(-1)!)).toMatchObject({
+    result: { all: { total: 0 } },
+  })
 })
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -42,21 +42,27 @@ async function start(name: string, role: string, ring = key): Promise<Appliance>
 
 test('three nodes bootstrap once, print one link, and apply the setup file once', async () => {
   url = (await database('empty')).url
-  const [all, web, ingest] = await Promise.all([start('a', 'all'), start('b', 'web'), start('c', 'ingest')])
-  const tokens = await Promise.all([all, web].map(async (node) => (await node.setupLink()).split('#')[1]))
+  const [allAppliance, web, ingest] = await Promise.all([
+    start('a', 'all'),
+    start('b', 'web'),
+    start('c', 'ingest'),
+  ])
+  const tokens = await Promise.all(
+    [allAppliance, web].map(async (node) => (await node.setupLink()).split('#')[1]),
+  )
   expect(tokens[0]).toBe(tokens[1]!)
   expect(ingest.stdout()).not.toContain('set up')
   const store = await openStore({ folder: dir.path, now: Date.now(), shared: { url, node: 'test' } })
   expect((await store.orgs.list()).map(({ slug }) => slug).toSorted()).toEqual(['acme', 'default'])
   const acme = (await store.orgs.find('acme'))!
   expect((await store.keys.list({ orgId: acme.id })).map(({ label }) => label)).toEqual(['shop'])
-  const made = await store.audit.list({
+  const createdOrgs = await store.audit.list({
     orgId: 'org_system',
     limit: 50,
     beforeSeq: null,
     filter: { actions: ['org.created'] },
   })
-  expect(made.entries).toHaveLength(2)
+  expect(createdOrgs.entries).toHaveLength(2)
 
   const claim = (node: Appliance, email: string) =>
     fetch(`${node.url}/api/setup`, {
@@ -64,7 +70,7 @@ test('three nodes bootstrap once, print one link, and apply the setup file once'
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ token: tokens[0], email, password: 'a window in a vessel' }),
     }).then(({ status }) => status)
-  const claims = await Promise.all([claim(web, 'ann@example.com'), claim(all, 'bob@example.com')])
+  const claims = await Promise.all([claim(web, 'ann@example.com'), claim(allAppliance, 'bob@example.com')])
   expect(claims.toSorted()).toEqual([201, 409])
   expect((await store.accounts.list()).filter(({ operator }) => operator)).toHaveLength(1)
   await store.close()

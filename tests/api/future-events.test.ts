@@ -18,14 +18,14 @@ test('an event far in the future counts at its arrival everywhere, and is return
   const nowMs = server.clock.now()
   const iso = (aheadMs: number) => new Date(nowMs + aheadMs).toISOString()
   const post = (...events: object[]) => server.call('/v1/sdk/events', { key: ingest, body: { events } })
-  const sent = await post(
+  const response = await post(
     event('far', { occurredAt: '2200-12-31T23:59:59.999Z', sessionId: 'far' }),
     event('beyond', { occurredAt: '2201-01-01T00:00:00Z' }),
     event('past', { occurredAt: iso(-60_000), sessionId: 'past' }),
     event('slightly', { occurredAt: iso(4 * 60_000), sessionId: 'slightly' }),
     event('ahead', { occurredAt: iso(10 * 60_000), sessionId: 'far' }),
   )
-  expect(await sent.json()).toMatchObject({
+  expect(await response.json()).toMatchObject({
     accepted: 4,
     rejected: 1,
     errors: [{ index: 1, path: 'occurredAt', code: 'wrong_format' }],
@@ -38,11 +38,11 @@ test('an event far in the future counts at its arrival everywhere, and is return
   const order = ['slightly', 'later', 'ahead', 'far', 'past']
   expect(await ids('/v1/traces')).toEqual(order)
   const walked: string[] = []
-  for (let at = '/v1/traces?limit=1'; ;) {
-    const page = await read(at)
+  for (let address = '/v1/traces?limit=1'; ;) {
+    const page = await read(address)
     walked.push(...page.events.map(({ id }) => id))
     if (page.nextCursor === null) break
-    at = `/v1/traces?limit=1&cursor=${page.nextCursor}`
+    address = `/v1/traces?limit=1&cursor=${page.nextCursor}`
   }
   expect(walked).toEqual(order)
   expect((await read('/v1/traces/far')) as unknown).toMatchObject({ occurredAt: '2200-12-31T23:59:59.999Z' })

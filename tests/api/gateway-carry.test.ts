@@ -8,25 +8,25 @@ import { tempDir } from '../support/temp-dir.ts'
 const files = tempDir('carry')
 let old: Appliance
 let fresh: Appliance
-let sent: TestEvent[]
+let sentEvents: TestEvent[]
 
 beforeAll(async () => {
   ;[old, fresh] = await Promise.all([startAppliance(), startAppliance()])
   const key = await keyOf(old, 'ingest')
-  sent = [
+  sentEvents = [
     ...eventsInOrder(1_499, 'c_'),
     event('odd', {
       occurredAt: '2026-07-01T00:00:00Z',
       metadata: { big: 'Grüße "🎈" \u2028', page: '=1+1' },
     }),
   ]
-  const texts = sent.map((one) => JSON.stringify(one))
+  const texts = sentEvents.map((sentEvent) => JSON.stringify(sentEvent))
   texts[texts.length - 1] = texts.at(-1)!.replace('"durationMs":3', '"durationMs":0.10000000000000000001')
-  for (let at = 0; at < texts.length; at += 1_000) {
+  for (let offset = 0; offset < texts.length; offset += 1_000) {
     const response = await fetch(`${old.url}/v1/sdk/events`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/x-ndjson' },
-      body: texts.slice(at, at + 1_000).join('\n'),
+      body: texts.slice(offset, offset + 1_000).join('\n'),
     })
     expect(response.status).toBe(202)
   }
@@ -37,8 +37,8 @@ afterAll(async () => {
 })
 
 async function keyOf(appliance: Appliance, kind: string): Promise<string> {
-  const made = await appliance.cli('key', 'create', '--kind', kind, '--label', kind, '--json')
-  return (JSON.parse(made.stdout) as { key: string }).key
+  const keyExit = await appliance.cli('key', 'create', '--kind', kind, '--label', kind, '--json')
+  return (JSON.parse(keyExit.stdout) as { key: string }).key
 }
 
 async function ndjson(appliance: Appliance): Promise<string> {
@@ -49,19 +49,19 @@ async function ndjson(appliance: Appliance): Promise<string> {
   return (await fetch(`${appliance.url}/v1/traces`, { headers })).text()
 }
 
-function done({ code, stdout, stderr }: Exit): string {
+function expectSuccess({ code, stdout, stderr }: Exit): string {
   expect([code, stderr]).toEqual([0, ''])
   return stdout
 }
 
 test('an export imported into an empty appliance is equal; importing it again changes nothing', async () => {
   const path = files.join('events.ndjson')
-  const output = done(await old.cli('export', 'traces', '--out', path, '--json'))
+  const output = expectSuccess(await old.cli('export', 'traces', '--out', path, '--json'))
   expect(JSON.parse(output)).toEqual({ path, format: 'json', count: 1_500 })
   expect(await Bun.file(path).text()).toBe(await ndjson(old))
   expect(await Bun.file(path).text()).toContain('0.10000000000000000001')
 
-  const first = JSON.parse(done(await fresh.cli('import', path, '--json'))) as object
+  const first = JSON.parse(expectSuccess(await fresh.cli('import', path, '--json'))) as object
   expect(first).toMatchObject({
     lines: 1_500,
     accepted: 1_500,
@@ -71,33 +71,35 @@ test('an export imported into an empty appliance is equal; importing it again ch
     issues: [],
   })
   expect(await ndjson(fresh)).toBe(await ndjson(old))
-  const again = done(await fresh.cli('import', path))
+  const again = expectSuccess(await fresh.cli('import', path))
   expect(again).toBe('Read 1500 events: 0 stored, 1500 already known, 0 rejected.\n')
   expect(await ndjson(fresh)).toBe(await ndjson(old))
 })
 
 test('metrics of both are equal, as JSON and as CSV', async () => {
   const metrics = async (appliance: Appliance) => {
-    const text = done(await appliance.cli('export', 'metrics', '--filter', 'since=2026-05-01'))
-    const { rows, ...rest } = JSON.parse(text) as { rows: { orgId: string }[]; total: number }
-    return { ...rest, rows: rows.map(({ orgId: _, ...row }) => row) }
+    const text = expectSuccess(await appliance.cli('export', 'metrics', '--filter', 'since=2026-05-01'))
+    const { rows, ...otherFields } = JSON.parse(text) as { rows: { orgId: string }[]; total: number }
+    return { ...otherFields, rows: rows.map(({ orgId: _, ...row }) => row) }
   }
-  const before = await metrics(old)
-  expect(before.total).toBe(1_500)
-  expect(await metrics(fresh)).toEqual(before)
-  const csv = done(await old.cli('export', 'metrics', '--filter', 'since=2026-05-01', '--format', 'csv'))
+  const metricsBefore = await metrics(old)
+  expect(metricsBefore.total).toBe(1_500)
+  expect(await metrics(fresh)).toEqual(metricsBefore)
+  const csv = expectSuccess(
+    await old.cli('export', 'metrics', '--filter', 'since=2026-05-01', '--format', 'csv'),
+  )
   const lines = csv.trimEnd().split('\n')
   expect(lines[0]).toBe('orgId,siteId,bucketStart,type,outcome,count')
   const counts = lines.slice(1).map((line) => Number(line.split(',').at(-1)))
-  expect([lines.length - 1, counts.reduce((a, b) => a + b)]).toEqual([before.rows.length, 1_500])
+  expect([lines.length - 1, counts.reduce((a, b) => a + b)]).toEqual([metricsBefore.rows.length, 1_500])
 })
 
 test('filters as in the API, CSV without formulas, no file is overwritten', async () => {
-  const csv = done(await old.cli('export', 'traces', '--filter', 'since=2026-07-01', '--format=csv'))
+  const csv = expectSuccess(await old.cli('export', 'traces', '--filter', 'since=2026-07-01', '--format=csv'))
   expect(csv.split('\n')[0]).toStartWith('id,siteId,sessionId,')
   expect(csv).toContain(`,'=1+1,`)
   expect(
-    done(await old.cli('export', 'traces', '--filter=since=2026-07-01', '--format=csv', '--raw')),
+    expectSuccess(await old.cli('export', 'traces', '--filter=since=2026-07-01', '--format=csv', '--raw')),
   ).toContain(',=1+1,')
   const path = files.join('existing')
   writeFileSync(path, 'mine')
@@ -114,7 +116,7 @@ test('filters as in the API, CSV without formulas, no file is overwritten', asyn
 })
 
 test('a truncated file, bad lines and other files: valid events are stored, the rest is reported, exit code 1', async () => {
-  const good = [event('g1'), event('g2')].map((one) => JSON.stringify(one))
+  const good = [event('g1'), event('g2')].map((sentEvent) => JSON.stringify(sentEvent))
   const write = (name: string, lines: string[]) => {
     writeFileSync(files.join(name), lines.join('\n'))
     return files.join(name)
@@ -145,20 +147,23 @@ test('a truncated file, bad lines and other files: valid events are stored, the 
 
 test('works without a server and through a pipe', async () => {
   const { dataDir } = old
-  using other = tempDir('carried')
+  using otherFolder = tempDir('carried')
   const path = files.join('piped.ndjson')
-  done(await old.cli('export', 'traces', '--out', path))
-  const target = ['--data-dir', other.join('data')]
-  const taken = Bun.spawn([process.execPath, 'server/main.ts', 'import', '-', '--json', ...target], {
+  expectSuccess(await old.cli('export', 'traces', '--out', path))
+  const target = ['--data-dir', otherFolder.join('data')]
+  const importProcess = Bun.spawn([process.execPath, 'server/main.ts', 'import', '-', '--json', ...target], {
     cwd: `${import.meta.dir}/../..`,
     stdin: Bun.file(path),
     env: { PATH: process.env.PATH ?? '' },
   })
-  expect(JSON.parse(await new Response(taken.stdout).text())).toMatchObject({ accepted: 1_500, whole: true })
+  expect(JSON.parse(await new Response(importProcess.stdout).text())).toMatchObject({
+    accepted: 1_500,
+    whole: true,
+  })
   const back = Bun.spawnSync([process.execPath, 'server/main.ts', 'export', 'traces', ...target], {
     cwd: `${import.meta.dir}/../..`,
     env: { PATH: process.env.PATH ?? '' },
   })
   expect(back.stdout.toString()).toBe(await Bun.file(path).text())
-  expect(dataDir).not.toBe(other.join('data'))
+  expect(dataDir).not.toBe(otherFolder.join('data'))
 })

@@ -25,16 +25,16 @@ const hostile = event('hostile', {
   policy: null,
   metadata: { page: '/a,b', subject: "O'Hara", note: 'Grüße 🎈' },
 })
-const sent = [...eventsInOrder(2_300, 'x_'), hostile]
+const sentEvents = [...eventsInOrder(2_300, 'x_'), hostile]
 
 beforeAll(async () => {
   server = await testServer()
   ingest = await server.key('ingest')
   secret = await server.key('secret')
-  for (let at = 0; at < sent.length; at += 1_000) {
+  for (let offset = 0; offset < sentEvents.length; offset += 1_000) {
     const response = await server.call('/v1/sdk/events', {
       key: ingest,
-      body: { events: sent.slice(at, at + 1_000) },
+      body: { events: sentEvents.slice(offset, offset + 1_000) },
     })
     expect(response.status).toBe(202)
   }
@@ -50,8 +50,8 @@ test('NDJSON has every match as sent, newest first, and the count at the end', a
   expect(response.headers.get('content-type')).toBe('application/x-ndjson; charset=utf-8')
   const lines = (await response.text()).split('\n')
   expect(lines.pop()).toBe('')
-  expect(JSON.parse(lines.pop()!)).toEqual({ _end: { count: sent.length } })
-  expect(lines.map((line) => JSON.parse(line) as TestEvent)).toEqual(newestFirst(sent))
+  expect(JSON.parse(lines.pop()!)).toEqual({ _end: { count: sentEvents.length } })
+  expect(lines.map((line) => JSON.parse(line) as TestEvent)).toEqual(newestFirst(sentEvents))
 })
 
 test('filters and search apply to exports; an empty export is complete', async () => {
@@ -74,12 +74,12 @@ function cellsOf(csv: string, unescapeFormulae = false): Record<string, string>[
 
 test('CSV announces its number of rows, and a spreadsheet reads them unchanged', async () => {
   const response = await get('?raw=true', 'text/csv')
-  expect(response.headers.get('x-row-count')).toBe(String(sent.length))
+  expect(response.headers.get('x-row-count')).toBe(String(sentEvents.length))
   expect(response.headers.get('x-csv-formula-guard')).toBe('off')
   expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8')
   const rows = cellsOf(await response.text())
-  expect(rows.length).toBe(sent.length)
-  expect(rows.map((row) => JSON.parse(row['event']!) as TestEvent)).toEqual(newestFirst(sent))
+  expect(rows.length).toBe(sentEvents.length)
+  expect(rows.map((row) => JSON.parse(row['event']!) as TestEvent)).toEqual(newestFirst(sentEvents))
   const { event: _, key, receivedAt, ...cells } = rows[0]!
   expect([key, receivedAt]).toEqual([expect.stringMatching(/^key_/), expect.stringMatching(/^\d{4}-.*Z$/)])
   expect(cells).toEqual({
@@ -141,28 +141,28 @@ test('events that arrive during an export are not in it', async () => {
     text += new TextDecoder().decode(value)
   }
   expect(text).not.toContain('"late"')
-  expect(text.trimEnd().endsWith(`{"_end":{"count":${sent.length}}}`)).toBe(true)
+  expect(text.trimEnd().endsWith(`{"_end":{"count":${sentEvents.length}}}`)).toBe(true)
 })
 
 test('the largest events are read in small pages, all of them', async () => {
-  await using other = await testServer()
-  const key = await other.key('ingest')
-  const reader = await other.key('secret')
+  await using otherServer = await testServer()
+  const key = await otherServer.key('ingest')
+  const reader = await otherServer.key('secret')
   const large = (n: number) => event(`large${n}`, { metadata: { filler: '€"'.repeat(12_000), n } })
   for (let from = 0; from < 240; from += 80) {
     const body = { events: Array.from({ length: 80 }, (_, n) => large(from + n)) }
-    expect((await other.call('/v1/sdk/events', { key, body })).status).toBe(202)
+    expect((await otherServer.call('/v1/sdk/events', { key, body })).status).toBe(202)
   }
   const pages: number[] = []
-  const page = other.store.events.page
-  other.store.events.page = async (query) => {
+  const page = otherServer.store.events.page
+  otherServer.store.events.page = async (query) => {
     const read = await page(query)
     pages.push(read.events.reduce((sum, { json }) => sum + json.length, 0))
     return read
   }
   for (const accept of ['application/x-ndjson', 'text/csv']) {
     pages.length = 0
-    const text = await (await other.call('/v1/traces', { key: reader, headers: { accept } })).text()
+    const text = await (await otherServer.call('/v1/traces', { key: reader, headers: { accept } })).text()
     expect(new Set(text.match(/large\d+/g)).size).toBe(240)
     expect(pages.length).toBeGreaterThan(1)
     expect(Math.max(...pages)).toBeLessThanOrEqual(4 * 1024 * 1024)
@@ -246,7 +246,7 @@ test('invalid parameters are rejected by name', async () => {
 })
 
 test('HEAD sends the type and no rows; every export has an audit row', async () => {
-  const before = (await server.store.audit.list({ orgId: server.org.id, limit: 100, beforeSeq: null }))
+  const entriesBefore = (await server.store.audit.list({ orgId: server.org.id, limit: 100, beforeSeq: null }))
     .entries
   const head = await server.call('/v1/traces', {
     method: 'HEAD',
@@ -255,9 +255,10 @@ test('HEAD sends the type and no rows; every export has an audit row', async () 
   })
   expect([head.status, head.headers.get('content-type')]).toEqual([200, 'text/csv; charset=utf-8'])
   await (await get('?type=tool.*', 'text/csv')).text()
-  const after = (await server.store.audit.list({ orgId: server.org.id, limit: 100, beforeSeq: null })).entries
-  expect(after.length).toBe(before.length + 1)
-  expect(after[0]).toMatchObject({
+  const entriesAfter = (await server.store.audit.list({ orgId: server.org.id, limit: 100, beforeSeq: null }))
+    .entries
+  expect(entriesAfter.length).toBe(entriesBefore.length + 1)
+  expect(entriesAfter[0]).toMatchObject({
     action: 'traces.exported',
     metadata: { format: 'csv', filter: { types: ['tool.*'] } },
   })

@@ -44,16 +44,16 @@ async function health(query = ''): Promise<Health> {
   return (await response.json()) as Health
 }
 
-const nothing = (): Sums => ({ requests: 0, refused: 0, accepted: 0, deduped: 0, rejected: 0 })
-const add = (into: Sums, more: Partial<Sums>) => {
-  for (const name of Object.keys(more) as (keyof Sums)[]) into[name] += more[name] ?? 0
+const createSums = (): Sums => ({ requests: 0, refused: 0, accepted: 0, deduped: 0, rejected: 0 })
+const add = (target: Sums, increments: Partial<Sums>) => {
+  for (const name of Object.keys(increments) as (keyof Sums)[]) target[name] += increments[name] ?? 0
 }
 
 test('the counts of many requests with three keys equal what was sent', async () => {
   const keys = await Promise.all(
     ['one', 'two', 'idle'].map(async (label) => ({ label, key: await server.key('ingest', { label }) })),
   )
-  const sums = new Map(keys.map(({ label }) => [label, nothing()]))
+  const sums = new Map(keys.map(({ label }) => [label, createSums()]))
   const now = () => new Date().toISOString()
   const good = (id: string) => event(id, { occurredAt: now() })
   const bad = (id: string) => ({ ...event(id), type: 'NOT A TYPE' })
@@ -77,16 +77,16 @@ test('the counts of many requests with three keys equal what was sent', async ()
   })
   await Promise.all(requests)
   const { totals, keys: views, hours, rejected } = await health()
-  const all = nothing()
+  const allSums = createSums()
   for (const { label } of keys) {
-    const own = sums.get(label)!
-    add(all, own)
-    expect(views.find((one) => one.label === label)).toMatchObject({ ...own, state: 'active' })
+    const keySums = sums.get(label)!
+    add(allSums, keySums)
+    expect(views.find((view) => view.label === label)).toMatchObject({ ...keySums, state: 'active' })
   }
-  expect(totals).toEqual(all)
-  const fromHours = nothing()
+  expect(totals).toEqual(allSums)
+  const fromHours = createSums()
   for (const hour of hours) add(fromHours, { ...hour, hour: undefined, keyId: undefined } as Partial<Sums>)
-  expect(fromHours).toMatchObject(all)
+  expect(fromHours).toMatchObject(allSums)
   expect(views.find(({ label }) => label === 'idle')).toMatchObject({ neverUsed: true, clock: null })
   expect(views.find(({ label }) => label === 'one')).toMatchObject({
     neverUsed: false,
@@ -114,10 +114,10 @@ test('senders with a wrong clock, and secret keys used in a browser', async () =
   })
   expect(refused.status).toBe(403)
   const { keys } = await health()
-  const one = (label: string) => keys.find((key) => key.label === label)
-  expect(one('ahead')?.clock).toMatchObject({ state: 'ahead' })
-  expect(one('behind')?.clock).toMatchObject({ state: 'behind' })
-  expect(one('right')).toMatchObject({
+  const findKey = (label: string) => keys.find((key) => key.label === label)
+  expect(findKey('ahead')?.clock).toMatchObject({ state: 'ahead' })
+  expect(findKey('behind')?.clock).toMatchObject({ state: 'behind' })
+  expect(findKey('right')).toMatchObject({
     clock: { state: 'fine' },
     seenInBrowserAt: expect.any(String) as string,
   })
@@ -139,20 +139,20 @@ test('near misses of known fields are counted and named per key, and reject noth
   expect(nearMisses.filter(({ keyId }) => keyId === key)).toEqual([
     { keyId: key, path: 'latencyMs', known: 'durationMs', events: 3 },
   ])
-  const others = nearMisses.filter(({ keyId }) => keyId !== key)
-  expect(others.map(({ path, known, events }) => [path, known, events])).toEqual([
+  const otherMisses = nearMisses.filter(({ keyId }) => keyId !== key)
+  expect(otherMisses.map(({ path, known: knownPath, events }) => [path, knownPath, events])).toEqual([
     ['agent.user_agent', 'agent.userAgent', 1],
     ['session_id', 'sessionId', 1],
   ])
 })
 
 test('counts belong to the hour of arrival and survive a restart', async () => {
-  const before = (await health()).totals.accepted
+  const acceptedBefore = (await health()).totals.accepted
   const key = await server.key('ingest', { label: 'later' })
   server.clock.move(3_600_000)
   await server.call('/v1/sdk/events', { key, body: { events: [event('later')] } })
   const { hours, totals } = await health()
-  expect(totals.accepted).toBe(before + 1)
+  expect(totals.accepted).toBe(acceptedBefore + 1)
   expect(new Set(hours.map(({ hour }) => hour)).size).toBe(2)
   const stored = await server.store.ingestCounts.list({ orgId: server.org.id, sinceMs: 0 })
   expect(stored.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(totals.accepted)

@@ -21,10 +21,10 @@ async function send(events: TestEvent[]): Promise<void> {
   const now = Date.now()
   const response = await server.call('/v1/sdk/events', { key: ingest, body: { events } })
   expect(response.status).toBe(202)
-  for (const one of events) {
-    const isAhead = Date.parse(one.occurredAt) > now + 5 * 60_000
-    const counted = isAhead ? { ...one, occurredAt: new Date(now).toISOString() } : one
-    if (!accepted.has(one.id)) accepted.set(one.id, counted)
+  for (const sentEvent of events) {
+    const isAhead = Date.parse(sentEvent.occurredAt) > now + 5 * 60_000
+    const counted = isAhead ? { ...sentEvent, occurredAt: new Date(now).toISOString() } : sentEvent
+    if (!accepted.has(sentEvent.id)) accepted.set(sentEvent.id, counted)
   }
 }
 
@@ -42,13 +42,13 @@ function recount(
   until: string | null,
   siteIds: string[] | null,
 ): Omit<MetricsAnswer, 'truncated'> {
-  const counted = [...accepted.values()].filter((one) => {
-    const hour = hourOf(one.occurredAt)
-    return hour >= since && (until === null || hour < until) && (siteIds?.includes(one.siteId) ?? true)
+  const counted = [...accepted.values()].filter((sentEvent) => {
+    const hour = hourOf(sentEvent.occurredAt)
+    return hour >= since && (until === null || hour < until) && (siteIds?.includes(sentEvent.siteId) ?? true)
   })
-  const countBy = (of: (one: TestEvent) => string) => {
+  const countBy = (readKey: (sentEvent: TestEvent) => string) => {
     const counts: { [key: string]: number } = {}
-    for (const one of counted) counts[of(one)] = (counts[of(one)] ?? 0) + 1
+    for (const sentEvent of counted) counts[readKey(sentEvent)] = (counts[readKey(sentEvent)] ?? 0) + 1
     return counts
   }
   const orgId = server.org.id
@@ -66,9 +66,9 @@ function recount(
     since,
     until,
     total: counted.length,
-    byType: countBy((one) => one.type),
-    byOutcome: countBy((one) => one.outcome),
-    byHour: Object.entries(countBy((one) => hourOf(one.occurredAt)))
+    byType: countBy((sentEvent) => sentEvent.type),
+    byOutcome: countBy((sentEvent) => sentEvent.outcome),
+    byHour: Object.entries(countBy((sentEvent) => hourOf(sentEvent.occurredAt)))
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([hour, count]) => ({ hour, count })),
     rows,
@@ -99,9 +99,9 @@ test('equal to a recount: running hour, resends, late and future events, every r
   await send(batch('future_', 50, now + 86_400_000, 60_000))
   await send([...batch('twice_', 10, now, 1), ...batch('twice_', 10, now - 9_000_000, 1)])
   const start = hourOf(new Date(now - 30 * 86_400_000).toISOString())
-  const { since, ...rest } = await metrics()
+  const { since, ...otherFields } = await metrics()
   expect(Math.abs(Date.parse(since) - Date.parse(start))).toBeLessThanOrEqual(3_600_000)
-  expect({ since, ...rest }).toEqual(recount(since, null, null))
+  expect({ since, ...otherFields }).toEqual(recount(since, null, null))
   const [from, to] = [now - 3 * 86_400_000 + 1_234_567, now - 3_600_000].map((ms) =>
     new Date(ms).toISOString(),
   ) as [string, string]

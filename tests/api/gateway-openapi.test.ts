@@ -77,27 +77,29 @@ const typeOf = (call: Call) => (textOf(call) === undefined ? 'application/json' 
 const statusOf = ({ responses }: Call) => Number(Object.keys(responses).find((status) => status < '300'))
 
 /** Ids that earlier calls created; they replace those of the examples. */
-const made: { [example: string]: string } = {}
-const real = (text: string) => made[text] ?? text
+const createdValues: { [example: string]: string } = {}
+const real = (text: string) => createdValues[text] ?? text
 
 function address({ path, parameters = [] }: Call, query: [string, string][] = []): string {
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
-    const example = parameters.find((one) => one.in === 'path' && one.name === name)?.example
+    const example = parameters.find(
+      (parameter) => parameter.in === 'path' && parameter.name === name,
+    )?.example
     return encodeURIComponent(real(String(example)))
   })
-  const required = parameters.filter((one) => one.required && one.in === 'query')
-  const missing = required.filter(({ name }) => !query.some(([given]) => given === name))
+  const required = parameters.filter((parameter) => parameter.required && parameter.in === 'query')
+  const missing = required.filter(({ name }) => !query.some(([queryName]) => queryName === name))
   const whole = [...missing.map(({ name, example }): [string, string] => [name, String(example)]), ...query]
   return whole.length === 0 ? filled : `${filled}?${new URLSearchParams(whole)}`
 }
 
 async function send(call: Call, { query, key, body, headers }: Sending = {}): Promise<Response> {
-  const sent = body === undefined ? (bodyOf(call) ?? textOf(call))?.example : body
+  const payload = body === undefined ? (bodyOf(call) ?? textOf(call))?.example : body
   return server.call(address(call, query), {
     method: call.method,
     ...(key === null ? {} : { key: key ?? keyFor(call) }),
-    ...(sent === undefined ? {} : { body: typeof sent === 'string' ? sent : withReal(sent) }),
-    headers: { ...(sent === undefined ? {} : { 'content-type': typeOf(call) }), ...headers },
+    ...(payload === undefined ? {} : { body: typeof payload === 'string' ? payload : withReal(payload) }),
+    headers: { ...(payload === undefined ? {} : { 'content-type': typeOf(call) }), ...headers },
   })
 }
 interface Sending {
@@ -118,10 +120,10 @@ function issuesOf(schema: Schema, value: unknown): Issue[] {
 /** An error must be one that the document lists for this operation, in the common shape. */
 async function expectError(call: Call, response: Response, status: number, codes: string[]): Promise<void> {
   const body = (await response.json()) as { error: string }
-  const what = `${call.operationId}: ${JSON.stringify(body).slice(0, 300)}`
-  expect([what, response.status, codes.includes(body.error)]).toEqual([what, status, true])
-  expect([what, Object.keys(call.responses).includes(String(status))]).toEqual([what, true])
-  expect([what, issuesOf(api.components.schemas.Error, body)]).toEqual([what, []])
+  const description = `${call.operationId}: ${JSON.stringify(body).slice(0, 300)}`
+  expect([description, response.status, codes.includes(body.error)]).toEqual([description, status, true])
+  expect([description, Object.keys(call.responses).includes(String(status))]).toEqual([description, true])
+  expect([description, issuesOf(api.components.schemas.Error, body)]).toEqual([description, []])
   expect(response.headers.get('x-request-id')).toStartWith('req_')
 }
 
@@ -154,32 +156,32 @@ function resolved<V>(value: V, schemas: Document['components']['schemas']): V {
 }
 
 test('it names exactly the routes of the public API', () => {
-  const anything: unknown = new Proxy(() => anything, { get: () => anything, apply: () => anything })
-  const routes = createApp(anything as Services)
+  const anyProxy: unknown = new Proxy(() => anyProxy, { get: () => anyProxy, apply: () => anyProxy })
+  const routes = createApp(anyProxy as Services)
     .routes.filter(({ path }) => /^\/(v1\/|mcp$|healthz|readyz)/.test(path))
     .map(({ method, path }) => `${method} ${path}`)
-  const named = calls.map(({ method, path }) => `${method} ${path.replace(/\{(\w+)\}/g, ':$1')}`)
-  expect(named.toSorted()).toEqual(routes.toSorted())
+  const routeNames = calls.map(({ method, path }) => `${method} ${path.replace(/\{(\w+)\}/g, ':$1')}`)
+  expect(routeNames.toSorted()).toEqual(routes.toSorted())
 })
 
 describe('every operation', () => {
   test('answers its example with the documented status and schema; example responses fit the schemas too', async () => {
     const order = ({ method, operationId }: Call) =>
       method === 'GET' ? 2 : operationId === 'replayDelivery' ? 3 : 1
-    const others = calls.filter(({ method }) => method !== 'DELETE')
-    for (const call of others.toSorted((a, b) => order(a) - order(b))) await expectExample(call)
+    const otherCalls = calls.filter(({ method }) => method !== 'DELETE')
+    for (const call of otherCalls.toSorted((a, b) => order(a) - order(b))) await expectExample(call)
   })
 
   test('rejects invalid query parameters by name', async () => {
     for (const call of usual) {
       if (ignoresQuery.has(call.path)) continue
       await expectWrongQuery(call, [['nosuchparameter', '1']], 'nosuchparameter')
-      for (const parameter of (call.parameters ?? []).filter((one) => one.in === 'query')) {
+      for (const parameter of (call.parameters ?? []).filter((candidate) => candidate.in === 'query')) {
         const { name, schema } = parameter
         const since: [string, string][] = name === 'q' ? [['since', '2026-01-01']] : []
         // An empty value is an absent one, except in lists.
         const values = wrongValues(name, schema.items ?? schema)
-        for (const value of values.filter((each) => each !== '' || schema.items !== undefined))
+        for (const value of values.filter((candidate) => candidate !== '' || schema.items !== undefined))
           await expectWrongQuery(call, [...since, [name, value]], name)
         const right = String(parameter.example ?? 'true')
         if (schema.items === undefined)
@@ -189,7 +191,7 @@ describe('every operation', () => {
   })
 
   test('rejects invalid bodies, types and sizes', async () => {
-    for (const call of usual.filter((one) => one.requestBody !== undefined)) {
+    for (const call of usual.filter((candidate) => candidate.requestBody !== undefined)) {
       const check = async (sending: Sending, status: number, ...codes: string[]) =>
         expectError(call, await send(call, sending), status, codes)
       await check({ headers: { 'content-type': 'text/html' } }, 415, 'unsupported_media_type')
@@ -210,8 +212,8 @@ describe('every operation', () => {
           await check({ body: { ...(withReal(example) as object), [name]: value } }, 400, 'invalid_body')
         }
         if (schema.required?.includes(name)) {
-          const { [name]: _, ...rest } = withReal(example) as { [member: string]: unknown }
-          await check({ body: rest }, 400, 'invalid_body')
+          const { [name]: _, ...otherMembers } = withReal(example) as { [member: string]: unknown }
+          await check({ body: otherMembers }, 400, 'invalid_body')
         }
       }
     }
@@ -219,8 +221,8 @@ describe('every operation', () => {
 
   test('answers 404 for unknown ids, 405 with Allow for other methods', async () => {
     for (const call of calls) {
-      const parameters = call.parameters?.map((one) =>
-        one.in === 'path' ? { ...one, example: 'nobody' } : one,
+      const parameters = call.parameters?.map((parameter) =>
+        parameter.in === 'path' ? { ...parameter, example: 'nobody' } : parameter,
       )
       if (call.path.includes('{'))
         await expectError(call, await send({ ...call, parameters: parameters ?? [] }), 404, ['not_found'])
@@ -232,18 +234,20 @@ describe('every operation', () => {
 })
 
 async function expectExample(call: Call): Promise<void> {
-  const examples = (call.parameters ?? []).filter((one) => one.in === 'query' && one.example !== undefined)
-  const query = examples.map((one): [string, string] => [one.name, String(one.example)])
+  const examples = (call.parameters ?? []).filter(
+    (parameter) => parameter.in === 'query' && parameter.example !== undefined,
+  )
+  const query = examples.map((parameter): [string, string] => [parameter.name, String(parameter.example)])
   const response = await send(call, { query })
   const text = await response.text()
-  const what = `${call.operationId}: ${text.slice(0, 300)}`
+  const description = `${call.operationId}: ${text.slice(0, 300)}`
   const isPending = call.operationId === 'replayDelivery' // nothing has been sent yet
-  expect([what, response.status]).toEqual([what, isPending ? 409 : statusOf(call)])
+  expect([description, response.status]).toEqual([description, isPending ? 409 : statusOf(call)])
   if (isPending) return
   const { schema, example } = call.responses[String(response.status)]!.content['application/json']!
   const answer = JSON.parse(text) as unknown
-  expect([what, issuesOf(schema, answer)]).toEqual([what, []])
-  expect([what, issuesOf(schema, example)]).toEqual([what, []])
+  expect([description, issuesOf(schema, answer)]).toEqual([description, []])
+  expect([description, issuesOf(schema, example)]).toEqual([description, []])
   await remember(call, answer)
 }
 
@@ -253,20 +257,27 @@ async function remember({ operationId }: Call, answer: unknown): Promise<void> {
     endpoint?: { id: string }
     rule?: { id: string }
   }
-  if (operationId === 'testWebhook') made['wh_example'] = deliveryId!
-  if (operationId === 'createEndpoint') made['ep_example'] = endpoint!.id
+  if (operationId === 'testWebhook') createdValues['wh_example'] = deliveryId!
+  if (operationId === 'createEndpoint') createdValues['ep_example'] = endpoint!.id
   if (operationId !== 'createRule') return
-  made['rul_example'] = rule!.id
-  made['inc_example'] = 'inc_opened'
+  createdValues['rul_example'] = rule!.id
+  createdValues['inc_example'] = 'inc_opened'
   await openAlert(rule!.id)
 }
 
 /** Stores an incident directly, because a rule opens one only in a run. */
 async function openAlert(ruleId: string): Promise<void> {
   const { id: orgId } = server.org
-  const lane = made['ep_example']!
+  const lane = createdValues['ep_example']!
   const times = { ...openFiring, openedAtMs: server.clock.now() }
-  const incident = { id: made['inc_example']!, orgId, ruleId, subject: 'v', ...times, data: { vendor: 'v' } }
+  const incident = {
+    id: createdValues['inc_example']!,
+    orgId,
+    ruleId,
+    subject: 'v',
+    ...times,
+    data: { vendor: 'v' },
+  }
   const delivery = { id: 'wh_opened', orgId, endpointId: lane, url: 'https://hooks.invalid/', lane }
   await server.store.webhooks.openIncident({
     incident,
@@ -279,8 +290,8 @@ async function openAlert(ruleId: string): Promise<void> {
 async function expectWrongQuery(call: Call, query: [string, string][], name: string): Promise<void> {
   const response = await send(call, { query })
   const body = (await response.clone().json()) as { issues?: { path: string }[] }
-  const what = `${call.operationId} ${JSON.stringify(query).slice(0, 100)}`
-  expect([what, response.status, body.issues?.[0]?.path]).toEqual([what, 400, name])
+  const description = `${call.operationId} ${JSON.stringify(query).slice(0, 100)}`
+  expect([description, response.status, body.issues?.[0]?.path]).toEqual([description, 400, name])
   await expectError(call, response, 400, ['invalid_query'])
 }
 
@@ -320,7 +331,7 @@ describe('keys', () => {
     const revokedOf = async (kind: 'ingest' | 'secret') => {
       const key = await server.key(kind, { label: 'to revoke' })
       const { id } = (await server.store.keys.list({ orgId: server.org.id })).find(
-        (one) => one.prefix === key.slice(0, 16),
+        (apiKey) => apiKey.prefix === key.slice(0, 16),
       )!
       const entry = { ...audit, id: `aud_${kind}`, orgId: server.org.id, metadata: {}, occurredAtMs: 0 }
       await server.store.keys.revoke({ orgId: server.org.id, keyId: id, now: Date.now(), audit: entry })
@@ -362,7 +373,7 @@ describe('keys', () => {
       for (const key of bad[kind].wrongKinds) await expectReason(key, 403, 'wrong_key_kind')
       const scope = call['x-scope']
       if (scope !== undefined) {
-        const scopes = secretScopes.filter((one) => one !== scope)
+        const scopes = secretScopes.filter((otherScope) => otherScope !== scope)
         await expectReason(await server.key('secret', { scopes }), 403, 'wrong_scope')
       }
       if (kind === 'secret' && call.path.includes('{'))
@@ -373,7 +384,7 @@ describe('keys', () => {
 
 test('what was created can be deleted, once', async () => {
   for (const operationId of ['deleteRule', 'deleteEndpoint']) {
-    const call = calls.find((one) => one.operationId === operationId)!
+    const call = calls.find((candidate) => candidate.operationId === operationId)!
     await expectExample(call)
     await expectError(call, await send(call), 404, ['not_found'])
   }

@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 async function walk(path: string): Promise<{ ids: string[]; bytes: number[] }> {
-  const found: string[] = []
+  const walkedIds: string[] = []
   const bytes: number[] = []
   for (let cursor = ''; ;) {
     const response = await server.call(`${path}${cursor}`, { key: secret })
@@ -35,8 +35,8 @@ async function walk(path: string): Promise<{ ids: string[]; bytes: number[] }> {
     bytes.push(Buffer.byteLength(text))
     const page = JSON.parse(text) as { events: { id: string }[]; nextCursor: string | null }
     expect(page.events.length).toBeGreaterThan(0)
-    found.push(...page.events.map(({ id }) => id))
-    if (page.nextCursor === null) return { ids: found, bytes }
+    walkedIds.push(...page.events.map(({ id }) => id))
+    if (page.nextCursor === null) return { ids: walkedIds, bytes }
     cursor = `&cursor=${page.nextCursor}`
   }
 }
@@ -45,16 +45,16 @@ test.each([
   ['traces', '/v1/traces?limit=200', () => ids.toReversed()],
   ['one session', '/v1/sessions/one?limit=200', () => ids],
 ])('%s', async (_, path, expected) => {
-  const found = await walk(path)
-  expect(found.ids).toEqual(expected())
-  expect(Math.max(...found.bytes)).toBeLessThanOrEqual(bytesMax)
-  expect(Math.max(...found.bytes)).toBeGreaterThan(bytesMax / 2)
-  expect(found.bytes.length).toBe(2)
+  const walkResult = await walk(path)
+  expect(walkResult.ids).toEqual(expected())
+  expect(Math.max(...walkResult.bytes)).toBeLessThanOrEqual(bytesMax)
+  expect(Math.max(...walkResult.bytes)).toBeGreaterThan(bytesMax / 2)
+  expect(walkResult.bytes.length).toBe(2)
 })
 
 test('a search, whose page also ends when its time is up', async () => {
-  const found = await walk('/v1/traces?limit=200&since=2026-01-01&q=%E3%81%AF')
-  expect(found.ids).toEqual(ids.toReversed())
-  expect(Math.max(...found.bytes)).toBeLessThanOrEqual(bytesMax)
-  expect(found.bytes.length).toBeGreaterThanOrEqual(2)
+  const walkResult = await walk('/v1/traces?limit=200&since=2026-01-01&q=%E3%81%AF')
+  expect(walkResult.ids).toEqual(ids.toReversed())
+  expect(Math.max(...walkResult.bytes)).toBeLessThanOrEqual(bytesMax)
+  expect(walkResult.bytes.length).toBeGreaterThanOrEqual(2)
 })

@@ -29,9 +29,9 @@ function parse(text: string): Sample[] {
       expect(line).toMatch(/^# (HELP \w+ .+|TYPE \w+ (counter|gauge|histogram))$/)
       continue
     }
-    const found = /^([a-z_]+)(?:\{(.*)\})? (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/.exec(line)
-    expect([line, found !== null]).toEqual([line, true])
-    const [, name = '', inside = '', value = ''] = found!
+    const match = /^([a-z_]+)(?:\{(.*)\})? (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/.exec(line)
+    expect([line, match !== null]).toEqual([line, true])
+    const [, name = '', inside = '', value = ''] = match!
     expect([name, types.has(name.replace(/_(bucket|sum|count)$/, '')) || types.has(name)]).toEqual([
       name,
       true,
@@ -54,8 +54,8 @@ async function scrape(server: TestServer): Promise<(name: string, labels?: Sampl
   const samples = parse(await response.text())
   return (name, labels = {}) =>
     samples
-      .filter((one) => one.name === `sightglass_${name}`)
-      .filter((one) => Object.entries(labels).every(([label, text]) => one.labels[label] === text))
+      .filter((sample) => sample.name === `sightglass_${name}`)
+      .filter((sample) => Object.entries(labels).every(([label, text]) => sample.labels[label] === text))
       .reduce((sum, { value }) => sum + value, 0)
 }
 
@@ -83,25 +83,28 @@ test('counts what happened', async () => {
   await post('{')
   for (let n = 0; n < 5; n++) await server.call(`/v1/traces/${'x'.repeat(n)}?`, { key: secret })
   await server.call('/v1/nothing/here')
-  const of = await scrape(server)
-  expect(of('ingest_requests_total')).toBe(3)
-  expect(of('ingest_refused_requests_total')).toBe(1)
+  const readSample = await scrape(server)
+  expect(readSample('ingest_requests_total')).toBe(3)
+  expect(readSample('ingest_refused_requests_total')).toBe(1)
   const outcomes = ['accepted', 'deduped', 'rejected'].map((outcome) =>
-    of('ingest_events_total', { outcome }),
+    readSample('ingest_events_total', { outcome }),
   )
   expect(outcomes).toEqual([3, 1, 1])
-  expect(of('append_seconds_count')).toBe(2)
-  expect(of('commit_seconds_count')).toBeGreaterThanOrEqual(2)
-  expect(of('commit_seconds_bucket', { le: '+Inf' })).toBe(of('commit_seconds_count'))
-  expect(of('fsync_seconds_count')).toBeGreaterThanOrEqual(1)
-  expect(of('fsync_seconds_bucket', { le: '+Inf' })).toBe(of('fsync_seconds_count'))
-  expect(of('http_request_seconds_count', { route: '/v1/sdk/events', method: 'POST', status: '202' })).toBe(2)
-  expect(of('http_request_seconds_count', { route: '/v1/sdk/events', status: '400' })).toBe(1)
-  expect(of('http_request_seconds_count', { route: '/v1/traces/:id', status: '404' })).toBe(4)
-  expect(of('http_request_seconds_count', { route: 'none', status: '404' })).toBe(1)
-  expect(of('build_info')).toBe(1)
-  for (const name of ['store_bytes', 'memory_bytes', 'disk_free_bytes']) expect(of(name)).toBeGreaterThan(0)
-  expect(of('job_late')).toBe(0)
+  expect(readSample('append_seconds_count')).toBe(2)
+  expect(readSample('commit_seconds_count')).toBeGreaterThanOrEqual(2)
+  expect(readSample('commit_seconds_bucket', { le: '+Inf' })).toBe(readSample('commit_seconds_count'))
+  expect(readSample('fsync_seconds_count')).toBeGreaterThanOrEqual(1)
+  expect(readSample('fsync_seconds_bucket', { le: '+Inf' })).toBe(readSample('fsync_seconds_count'))
+  expect(
+    readSample('http_request_seconds_count', { route: '/v1/sdk/events', method: 'POST', status: '202' }),
+  ).toBe(2)
+  expect(readSample('http_request_seconds_count', { route: '/v1/sdk/events', status: '400' })).toBe(1)
+  expect(readSample('http_request_seconds_count', { route: '/v1/traces/:id', status: '404' })).toBe(4)
+  expect(readSample('http_request_seconds_count', { route: 'none', status: '404' })).toBe(1)
+  expect(readSample('build_info')).toBe(1)
+  for (const name of ['store_bytes', 'memory_bytes', 'disk_free_bytes'])
+    expect(readSample(name)).toBeGreaterThan(0)
+  expect(readSample('job_late')).toBe(0)
 })
 
 test('hostile paths and methods add no series', async () => {
@@ -113,10 +116,10 @@ test('hostile paths and methods add no series', async () => {
   await server.call('/v1/x0')
   await server.call('/v1/traces', { method: 'PROPFIND' })
   await lines()
-  const before = await lines()
+  const linesBefore = await lines()
   for (let n = 0; n < 50; n++) await server.call(`/v1/x${n}/${'"\n'.repeat(n)}`)
   for (const method of ['LINK', 'UNLINK', 'PURGE']) await server.call('/v1/traces', { method })
-  expect(await lines()).toBe(before)
+  expect(await lines()).toBe(linesBefore)
 })
 
 test('answers fast, also during ingest', async () => {
@@ -126,17 +129,17 @@ test('answers fast, also during ingest', async () => {
   let stop = false
   const load = async (name: string) => {
     for (let n = 0; !stop; n++, await Bun.sleep(2)) {
-      const events = Array.from({ length: 100 }, (_, at) => event(`${name}${n}_${at}`))
+      const events = Array.from({ length: 100 }, (_, index) => event(`${name}${n}_${index}`))
       await (await server.call('/v1/sdk/events', { key: ingest, body: { events } })).text()
     }
   }
   const loads = ['a', 'b'].map(load)
   const tookMs: number[][] = [[], []]
   for (let n = 0; n < 31; n++) {
-    for (const [at, path] of ['/healthz', '/metrics'].entries()) {
+    for (const [index, path] of ['/healthz', '/metrics'].entries()) {
       const startedMs = performance.now()
       await (await server.call(path, { key: token })).text()
-      tookMs[at]!.push(performance.now() - startedMs)
+      tookMs[index]!.push(performance.now() - startedMs)
       await Bun.sleep(5)
     }
   }
@@ -189,10 +192,14 @@ test('requests in access logs are counted by kind and verdict, and a repeated bo
       (await server.call('/v1/sdk/access-logs?siteId=shop', { method: 'POST', key, headers, body })).status,
     ).toBe(202)
   const value = await scrape(server)
-  const of = (kind: string, verdict?: string) =>
+  const countRequests = (kind: string, verdict?: string) =>
     value('access_requests_total', { kind, ...(verdict !== undefined && { verdict }) })
-  expect([of('agent'), of('agent', 'verified'), of('agent', 'contradicted')]).toEqual([2, 1, 1])
-  expect([of('person'), of('asset'), of('bot')]).toEqual([1, 1, 1])
+  expect([
+    countRequests('agent'),
+    countRequests('agent', 'verified'),
+    countRequests('agent', 'contradicted'),
+  ]).toEqual([2, 1, 1])
+  expect([countRequests('person'), countRequests('asset'), countRequests('bot')]).toEqual([1, 1, 1])
 })
 
 test('alerts are series, labelled with their state and names that cannot break the text', async () => {

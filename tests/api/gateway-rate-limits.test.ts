@@ -9,14 +9,14 @@ const perMinute = (count: number) => ({ count, windowMs: 60_000 })
 test('a key may send its burst, then gets 429 with the time to wait', async () => {
   await using server = await testServer({ rateLimits: { gateway: perMinute(5), ingest: null } })
   const key = await server.key('secret')
-  const seen: [number, string | null][] = []
+  const answers: [number, string | null][] = []
   for (let n = 0; n < 7; n++) {
     const response = await server.call('/v1/traces', { key })
-    seen.push([response.status, response.headers.get('ratelimit')])
+    answers.push([response.status, response.headers.get('ratelimit')])
     expect(response.headers.get('ratelimit-policy')).toStartWith('"address";q=5;w=60')
   }
-  expect(seen.map(([status]) => status)).toEqual([200, 200, 200, 200, 200, 429, 429])
-  expect(seen[0]![1]).toBe('"address";r=4;t=12, "key";r=4;t=12')
+  expect(answers.map(([status]) => status)).toEqual([200, 200, 200, 200, 200, 429, 429])
+  expect(answers[0]![1]).toBe('"address";r=4;t=12, "key";r=4;t=12')
   const refused = await server.call('/v1/traces', { key })
   const body = (await refused.json()) as { error: string; requestId: string }
   expect([refused.status, body.error]).toEqual([429, 'rate_limited'])
@@ -46,9 +46,9 @@ test('each key has its own limit', async () => {
   const other = await server.key('secret')
   const from = (key: string, address: string) =>
     server.call('/v1/traces', { key, headers: { 'x-forwarded-for': address } }).then(({ status }) => status)
-  const used: number[] = []
-  for (let n = 0; n < 5; n++) used.push(await from(one, `192.0.2.${n}`))
-  expect(used).toEqual([200, 200, 200, 200, 429])
+  const usedCounts: number[] = []
+  for (let n = 0; n < 5; n++) usedCounts.push(await from(one, `192.0.2.${n}`))
+  expect(usedCounts).toEqual([200, 200, 200, 200, 429])
   expect(await from(other, '192.0.2.9')).toBe(200)
 })
 

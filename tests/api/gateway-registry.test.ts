@@ -48,9 +48,9 @@ const read = async <T>(path: string): Promise<T> => {
 }
 
 /** Reads every page of a site's tools. */
-async function toolsOf(siteId: string, more = ''): Promise<ToolView[]> {
+async function toolsOf(siteId: string, extraQuery = ''): Promise<ToolView[]> {
   const tools: ToolView[] = []
-  let address = `/v1/tools?limit=50&siteId=${encodeURIComponent(siteId)}${more}`
+  let address = `/v1/tools?limit=50&siteId=${encodeURIComponent(siteId)}${extraQuery}`
   for (;;) {
     const page = await read<{ tools: ToolView[]; nextCursor: string | null }>(address)
     tools.push(...page.tools)
@@ -87,15 +87,18 @@ test('a real registry of 117 tools is returned as sent, once however often it is
 })
 
 test('an equal value is no change; a change makes a version with its differences', async () => {
-  const at = (schema: unknown, more = {}) =>
-    push({ siteId: 'v', tools: [{ name: 'a', inputSchema: schema, ...more }] })
-  await at({ type: 'object', properties: { x: 1.0, y: [1, 2] } })
-  await at({ properties: { y: [1, 2], x: 1 }, type: 'object' })
+  const pushSchema = (schema: unknown, overrides = {}) =>
+    push({ siteId: 'v', tools: [{ name: 'a', inputSchema: schema, ...overrides }] })
+  await pushSchema({ type: 'object', properties: { x: 1.0, y: [1, 2] } })
+  await pushSchema({ properties: { y: [1, 2], x: 1 }, type: 'object' })
   expect((await history('v', 'a')).versions.length).toBe(1)
-  await at({ type: 'object', properties: { x: 2, y: [1, 3], 'z/~': null } }, { tokens: 7, enabled: false })
+  await pushSchema(
+    { type: 'object', properties: { x: 2, y: [1, 3], 'z/~': null } },
+    { tokens: 7, enabled: false },
+  )
   const { tool, versions } = await history('v', 'a')
   expect(tool).toMatchObject({ version: 2, tokens: 7, tokensEstimated: false, enabled: false })
-  expect(versions.map((one) => [one.version, one.change])).toEqual([
+  expect(versions.map((version) => [version.version, version.change])).toEqual([
     [2, 'changed'],
     [1, 'added'],
   ])
@@ -112,17 +115,17 @@ test('mode=replace marks the absent ones removed, and a later push restores them
   const tools = ['a', 'b', 'c'].map((name) => ({ name }))
   await push({ siteId: 'r', tools })
   expect((await push({ siteId: 'r', tools: tools.slice(0, 1) })).status).toBe(202)
-  expect((await toolsOf('r')).map((one) => one.name)).toEqual(['a', 'b', 'c'])
+  expect((await toolsOf('r')).map((tool) => tool.name)).toEqual(['a', 'b', 'c'])
   expect((await push({ siteId: 'r', tools: tools.slice(0, 1) }, '?mode=replace')).status).toBe(202)
-  expect((await toolsOf('r')).map((one) => one.name)).toEqual(['a'])
-  const all = await toolsOf('r', '&removed=true')
-  expect(all.map((one) => [one.name, one.removedAt !== null])).toEqual([
+  expect((await toolsOf('r')).map((tool) => tool.name)).toEqual(['a'])
+  const allTools = await toolsOf('r', '&removed=true')
+  expect(allTools.map((tool) => [tool.name, tool.removedAt !== null])).toEqual([
     ['a', false],
     ['b', true],
     ['c', true],
   ])
   await push({ siteId: 'r', tools: [{ name: 'b' }] })
-  expect((await history('r', 'b')).versions.map((one) => one.change)).toEqual([
+  expect((await history('r', 'b')).versions.map((version) => version.change)).toEqual([
     'restored',
     'removed',
     'added',
@@ -203,12 +206,12 @@ test('a key limited to sites pushes nothing elsewhere', async () => {
 test('a restricted site accepts pushes only from keys that name it', async () => {
   const owner = await person(server, server.org, 'owner')
   await owner.post('/api/sites', { siteId: 'vault', restricted: true })
-  const named = await server.key('ingest', { siteIds: ['vault'] })
-  const both = async (key: string) => [
+  const siteKey = await server.key('ingest', { siteIds: ['vault'] })
+  const pushBoth = async (key: string) => [
     (await push({ siteId: 'vault', tools: [] }, '', key)).status,
     (await pushMemory({ siteId: 'vault', snapshot: {} }, key)).status,
   ]
-  expect([await both(ingest), await both(named)]).toEqual([
+  expect([await pushBoth(ingest), await pushBoth(siteKey)]).toEqual([
     [403, 403],
     [202, 202],
   ])
@@ -245,7 +248,7 @@ test('memory: the score is as sent or computed, and only a change makes a versio
     score: 87.5,
   })
   const last = await read<{ memory: Memory; versions: Memory[] }>('/v1/memory/m')
-  expect(last.versions.map((one) => [one.version, one.score, one.scoreComputed])).toEqual([
+  expect(last.versions.map((version) => [version.version, version.score, version.scoreComputed])).toEqual([
     [3, 87.5, false],
     [2, 87.5, false],
     [1, 50, true],
@@ -294,9 +297,9 @@ test('memory pages by site, and a cursor belongs to its own list and filter', as
   const page = await read<{ memory: Memory[]; nextCursor: string }>(
     '/v1/memory?limit=2&siteId=p1&siteId=p2&siteId=p3',
   )
-  expect(page.memory.map((one) => one.siteId)).toEqual(['p1', 'p2'])
-  const rest = await read<{ memory: Memory[]; nextCursor: null }>(`/v1/memory?cursor=${page.nextCursor}`)
-  expect([rest.memory.map((one) => one.siteId), rest.nextCursor]).toEqual([['p3'], null])
+  expect(page.memory.map((memoryRow) => memoryRow.siteId)).toEqual(['p1', 'p2'])
+  const nextPage = await read<{ memory: Memory[]; nextCursor: null }>(`/v1/memory?cursor=${page.nextCursor}`)
+  expect([nextPage.memory.map((memoryRow) => memoryRow.siteId), nextPage.nextCursor]).toEqual([['p3'], null])
   for (const path of [
     `/v1/memory?cursor=${page.nextCursor}&siteId=p1`,
     `/v1/tools?cursor=${page.nextCursor}`,
@@ -307,15 +310,18 @@ test('memory pages by site, and a cursor belongs to its own list and filter', as
 })
 
 test('the tools of a site are limited; a push beyond the limit stores nothing', async () => {
-  for (let at = 0; at < limits.toolsPerSiteMax; at += 1_000) {
-    const tools = Array.from({ length: 1_000 }, (_, n) => ({ name: `t${at + n}` }))
+  for (let offset = 0; offset < limits.toolsPerSiteMax; offset += 1_000) {
+    const tools = Array.from({ length: 1_000 }, (_, n) => ({ name: `t${offset + n}` }))
     expect((await push({ siteId: 'many', tools })).status).toBe(202)
   }
-  const over = await push({ siteId: 'many', tools: [{ name: 't1', title: 'new' }, { name: 'one too many' }] })
-  expect([over.status, ((await over.json()) as { issues: { code: string }[] }).issues[0]?.code]).toEqual([
-    400,
-    'too_many',
-  ])
+  const overResponse = await push({
+    siteId: 'many',
+    tools: [{ name: 't1', title: 'new' }, { name: 'one too many' }],
+  })
+  expect([
+    overResponse.status,
+    ((await overResponse.json()) as { issues: { code: string }[] }).issues[0]?.code,
+  ]).toEqual([400, 'too_many'])
   expect((await history('many', 't1')).versions.length).toBe(1)
 })
 

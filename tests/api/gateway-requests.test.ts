@@ -24,7 +24,7 @@ async function requests(query: string): Promise<RequestsAnswer> {
 }
 
 const iso = (ms: number): string => new Date(ms).toISOString()
-const before = iso(noon - 3_600_000)
+const timeBefore = iso(noon - 3_600_000)
 
 test('counts by kind, hour and site of the whole time', async () => {
   expect(await requests('?since=2026-01-01')).toEqual({
@@ -37,7 +37,7 @@ test('counts by kind, hour and site of the whole time', async () => {
       bot: { requests: 2, bytes: 600 },
     },
     byHour: [
-      { hour: before, agent: 0, person: 3, asset: 0, bot: 2 },
+      { hour: timeBefore, agent: 0, person: 3, asset: 0, bot: 2 },
       { hour: iso(noon), agent: 3, person: 0, asset: 2, bot: 0 },
     ],
     bySite: [
@@ -48,9 +48,9 @@ test('counts by kind, hour and site of the whole time', async () => {
 })
 
 test('a range and sites select hours and sites; without a range it is the last 30 days', async () => {
-  const hour = await requests(`?since=${before}&until=${iso(noon)}&siteId=shop`)
+  const hour = await requests(`?since=${timeBefore}&until=${iso(noon)}&siteId=shop`)
   expect([hour.byHour, hour.bySite.map(({ siteId }) => siteId)]).toEqual([
-    [{ hour: before, agent: 0, person: 2, asset: 0, bot: 1 }],
+    [{ hour: timeBefore, agent: 0, person: 2, asset: 0, bot: 1 }],
     ['shop'],
   ])
   expect((await requests('?since=2026-01-01&siteId=none')).byKind.person).toEqual({ requests: 0, bytes: 0 })

@@ -22,7 +22,7 @@ const startMs = Date.UTC(2026, 5, 1)
 const trusts = ['detected', 'declared', null, 'verified', 'odd']
 
 /** 90 sessions whose events interleave, some with equal times, and arrive out of order. */
-const sent: TestEvent[] = Array.from({ length: 1_350 }, (_, n) => {
+const sentEvents: TestEvent[] = Array.from({ length: 1_350 }, (_, n) => {
   const session = (n * 7) % 90
   return event(`s_${n}`, {
     sessionId: `session/${session}`,
@@ -38,7 +38,8 @@ beforeAll(async () => {
   server = await testServer()
   ingest = await server.key('ingest')
   secret = await server.key('secret')
-  for (let at = 0; at < sent.length; at += 500) await send(sent.slice(at, at + 500))
+  for (let offset = 0; offset < sentEvents.length; offset += 500)
+    await send(sentEvents.slice(offset, offset + 500))
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
@@ -52,14 +53,14 @@ async function read<T>(path: string): Promise<T> {
   return (await response.json()) as T
 }
 
-async function walk(query = '', between = async () => {}): Promise<Session[]> {
+async function walk(query = '', onPage = async () => {}): Promise<Session[]> {
   const sessions: Session[] = []
   let address = `/v1/sessions?limit=7&${query}`
   for (;;) {
     const page = await read<{ sessions: Session[]; nextCursor: string | null }>(address)
     sessions.push(...page.sessions)
     if (page.nextCursor === null) return sessions
-    await between()
+    await onPage()
     address = `/v1/sessions?limit=7&cursor=${page.nextCursor}`
   }
 }
@@ -67,38 +68,42 @@ async function walk(query = '', between = async () => {}): Promise<Session[]> {
 type Timed = TestEvent & { at: number; arrival: number }
 const timed = (events: TestEvent[]): Timed[] =>
   events
-    .map((one, arrival) => ({ ...one, at: Date.parse(one.occurredAt), arrival }))
+    .map((sentEvent, arrival) => ({ ...sentEvent, at: Date.parse(sentEvent.occurredAt), arrival }))
     .sort((a, b) => a.at - b.at || a.arrival - b.arrival)
 
 function modelOf(id: string): Session {
-  const own = timed(sent).filter((one) => one.sessionId === id)
-  const countBy = (of: (one: Timed) => string) => {
+  const sessionEvents = timed(sentEvents).filter((timedEvent) => timedEvent.sessionId === id)
+  const countBy = (readKey: (timedEvent: Timed) => string) => {
     const counts: { [key: string]: number } = {}
-    for (const one of own) counts[of(one)] = (counts[of(one)] ?? 0) + 1
+    for (const timedEvent of sessionEvents)
+      counts[readKey(timedEvent)] = (counts[readKey(timedEvent)] ?? 0) + 1
     return counts
   }
-  const height = (one: Timed) => ['detected', 'declared', 'verified', 'linked'].indexOf(one.agent.trust ?? '')
-  const best = own.reduce((found, one) => (height(one) >= height(found) ? one : found))
+  const height = (timedEvent: Timed) =>
+    ['detected', 'declared', 'verified', 'linked'].indexOf(timedEvent.agent.trust ?? '')
+  const best = sessionEvents.reduce((bestEvent, timedEvent) =>
+    height(timedEvent) >= height(bestEvent) ? timedEvent : bestEvent,
+  )
   return {
     id,
-    siteIds: [...new Set(own.map((one) => one.siteId))],
-    firstSeenAt: own[0]!.occurredAt,
-    lastSeenAt: own.at(-1)!.occurredAt,
-    events: own.length,
+    siteIds: [...new Set(sessionEvents.map((timedEvent) => timedEvent.siteId))],
+    firstSeenAt: sessionEvents[0]!.occurredAt,
+    lastSeenAt: sessionEvents.at(-1)!.occurredAt,
+    events: sessionEvents.length,
     agent: { class: best.agent.class, vendor: best.agent.vendor, trust: best.agent.trust },
-    byPillar: countBy((one) => one.type.split('.')[0]!),
-    byOutcome: countBy((one) => one.outcome),
+    byPillar: countBy((timedEvent) => timedEvent.type.split('.')[0]!),
+    byOutcome: countBy((timedEvent) => timedEvent.outcome),
   }
 }
 
 /** Ids by their newest matching event, newest first. */
-function order(matches: (one: TestEvent) => boolean): string[] {
+function order(matches: (sentEvent: TestEvent) => boolean): string[] {
   return [
     ...new Set(
-      timed(sent)
+      timed(sentEvents)
         .filter(matches)
         .toReversed()
-        .map((one) => one.sessionId),
+        .map((timedEvent) => timedEvent.sessionId),
     ),
   ]
 }
@@ -114,7 +119,7 @@ test('every session exactly once, newest first, with its summary, while new ones
       }),
     ])
   const sessions = await walk('siteId=shop&siteId=blog', arrive)
-  expect(sessions.map((one) => one.id)).toEqual(order(() => true))
+  expect(sessions.map((session) => session.id)).toEqual(order(() => true))
   for (const session of sessions) {
     if (session.id === 'session/89') continue // it was on an earlier page
     expect(session).toEqual(modelOf(session.id))
@@ -122,29 +127,32 @@ test('every session exactly once, newest first, with its summary, while new ones
 })
 
 test('filters match sessions by any of their events; the counts cover all their events', async () => {
-  const found = await walk('siteId=blog&type=tool.*&outcome=blocked')
-  expect(found.map((one) => one.id)).toEqual(
-    order((one) => one.siteId === 'blog' && one.type === 'tool.executed' && one.outcome === 'blocked'),
+  const blogSessions = await walk('siteId=blog&type=tool.*&outcome=blocked')
+  expect(blogSessions.map((session) => session.id)).toEqual(
+    order(
+      (sentEvent) =>
+        sentEvent.siteId === 'blog' && sentEvent.type === 'tool.executed' && sentEvent.outcome === 'blocked',
+    ),
   )
-  expect(found.find((one) => one.id !== 'session/89')).toEqual(
-    modelOf(found.find((one) => one.id !== 'session/89')!.id),
+  expect(blogSessions.find((session) => session.id !== 'session/89')).toEqual(
+    modelOf(blogSessions.find((session) => session.id !== 'session/89')!.id),
   )
   expect(await walk('vendor=nobody')).toEqual([])
 })
 
 test('one session: its events from the first to the last, page by page', async () => {
-  const own = timed(sent).filter((one) => one.sessionId === 'session/3')
+  const sessionEvents = timed(sentEvents).filter((timedEvent) => timedEvent.sessionId === 'session/3')
   const ids: string[] = []
   let address = `/v1/sessions/${encodeURIComponent('session/3')}?limit=4`
   for (;;) {
     const page = await read<{ session: Session; events: TestEvent[]; nextCursor: string | null }>(address)
     expect(page.session).toEqual(modelOf('session/3'))
-    ids.push(...page.events.map((one) => one.id))
+    ids.push(...page.events.map((pageEvent) => pageEvent.id))
     if (page.nextCursor === null) break
     await send([event(`after_${ids.length}`, { sessionId: 'session/3', occurredAt: '2027-01-01T00:00:00Z' })])
     address = `/v1/sessions/${encodeURIComponent('session/3')}?limit=4&cursor=${page.nextCursor}`
   }
-  expect(ids).toEqual(own.map((one) => one.id))
+  expect(ids).toEqual(sessionEvents.map((timedEvent) => timedEvent.id))
 })
 
 test('invalid requests are rejected', async () => {

@@ -76,9 +76,9 @@ async function exported(accept: string): Promise<string[]> {
 }
 
 function expectWhole(ids: string[], atLeast: ReadonlySet<string>): void {
-  const given = new Set(ids)
-  expect(given.size).toBe(ids.length) // none twice
-  expect([...atLeast].filter((id) => !given.has(id))).toEqual([]) // every acknowledged event is there
+  const idSet = new Set(ids)
+  expect(idSet.size).toBe(ids.length) // none twice
+  expect([...atLeast].filter((id) => !idSet.has(id))).toEqual([]) // every acknowledged event is there
   expect(ids.filter((id) => !/^[ab]_/.test(id))).toEqual([])
 }
 
@@ -87,14 +87,14 @@ test('pages and exports during ingest have every event acknowledged before they 
   const senders = ['a', 'b'].map((name) => send(name, () => performance.now() > endMs))
   const readers = [50, 200].map(async (limit) => {
     while (performance.now() < endMs) {
-      const before = new Set(stored)
-      expectWhole(await walk(limit), before)
+      const storedBefore = new Set(stored)
+      expectWhole(await walk(limit), storedBefore)
     }
   })
   const exporter = async () => {
     while (performance.now() < endMs) {
-      const before = new Set(stored)
-      expectWhole(await exported('application/x-ndjson'), before)
+      const storedBefore = new Set(stored)
+      expectWhole(await exported('application/x-ndjson'), storedBefore)
     }
   }
   const searcher = async () => {
@@ -106,8 +106,8 @@ test('pages and exports during ingest have every event acknowledged before they 
     }
   }
   const [took] = await Promise.all([Promise.all(senders), ...readers, exporter(), searcher()])
-  const all = took!.flat().sort((a, b) => a - b)
-  expect(all[Math.floor(all.length * 0.9)]).toBeLessThan(2_000) // no reader blocks the writer
+  const durations = took!.flat().sort((a, b) => a - b)
+  expect(durations[Math.floor(durations.length * 0.9)]).toBeLessThan(2_000) // no reader blocks the writer
   const final = await walk(200)
   expect(new Set(final)).toEqual(stored)
   expect(final.length).toBe(stored.size)

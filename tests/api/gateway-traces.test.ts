@@ -10,7 +10,7 @@ const startMs = Date.UTC(2026, 4, 1)
 const pick = <T>(list: T[], n: number, step: number): T => list[Math.floor(n / step) % list.length]!
 
 /** Every value of every field, and its absence, in many combinations. */
-const sent: TestEvent[] = Array.from({ length: 240 }, (_, n) =>
+const sentEvents: TestEvent[] = Array.from({ length: 240 }, (_, n) =>
   event(`f_${n}`, {
     occurredAt: new Date(startMs + Math.floor(n / 2) * 60_000).toISOString(),
     type: pick(['authz.evaluated', 'authz.policies_set', 'tool.executed', 'agent.detected'], n, 1),
@@ -39,7 +39,7 @@ beforeAll(async () => {
   server = await testServer()
   const ingest = await server.key('ingest')
   secret = await server.key('secret')
-  const response = await server.call('/v1/sdk/events', { key: ingest, body: { events: sent } })
+  const response = await server.call('/v1/sdk/events', { key: ingest, body: { events: sentEvents } })
   expect(response.status).toBe(202)
 })
 afterAll(() => server[Symbol.asyncDispose]())
@@ -57,7 +57,7 @@ async function walk(query: string): Promise<string[]> {
       events: TestEvent[]
       nextCursor: string | null
     }
-    ids.push(...events.map((one) => one.id))
+    ids.push(...events.map((sentEvent) => sentEvent.id))
     if (nextCursor === null) return ids
     address = `?limit=100&cursor=${nextCursor}`
   }
@@ -66,39 +66,41 @@ async function walk(query: string): Promise<string[]> {
 interface Loose {
   [member: string]: unknown
 }
-const decisionOf = (one: Loose): unknown =>
-  (one['policy'] as Loose | null)?.['decision'] ??
-  (one['type'] === 'authz.evaluated' ? { blocked: 'deny', success: 'allow' }[String(one['outcome'])] : null)
+const decisionOf = (record: Loose): unknown =>
+  (record['policy'] as Loose | null)?.['decision'] ??
+  (record['type'] === 'authz.evaluated'
+    ? { blocked: 'deny', success: 'allow' }[String(record['outcome'])]
+    : null)
 
 /** The field of each parameter, written independently of the server. */
-const members: Record<string, (one: Loose) => unknown> = {
-  type: (one) => one['type'],
-  agentClass: (one) => (one['agent'] as Loose)['class'],
-  class: (one) => (one['agent'] as Loose)['class'],
-  vendor: (one) => (one['agent'] as Loose)['vendor'],
-  name: (one) => (one['agent'] as Loose)['name'],
-  purpose: (one) => (one['agent'] as Loose)['purpose'],
-  trust: (one) => (one['agent'] as Loose)['trust'],
-  verdict: (one) => (one['agent'] as Loose)['verdict'],
-  outcome: (one) => one['outcome'],
-  siteId: (one) => one['siteId'],
-  sessionId: (one) => one['sessionId'],
-  tool: (one) => one['tool'],
-  protocol: (one) => (one['metadata'] as Loose)['protocol'],
+const members: Record<string, (record: Loose) => unknown> = {
+  type: (record) => record['type'],
+  agentClass: (record) => (record['agent'] as Loose)['class'],
+  class: (record) => (record['agent'] as Loose)['class'],
+  vendor: (record) => (record['agent'] as Loose)['vendor'],
+  name: (record) => (record['agent'] as Loose)['name'],
+  purpose: (record) => (record['agent'] as Loose)['purpose'],
+  trust: (record) => (record['agent'] as Loose)['trust'],
+  verdict: (record) => (record['agent'] as Loose)['verdict'],
+  outcome: (record) => record['outcome'],
+  siteId: (record) => record['siteId'],
+  sessionId: (record) => record['sessionId'],
+  tool: (record) => record['tool'],
+  protocol: (record) => (record['metadata'] as Loose)['protocol'],
   decision: decisionOf,
-  subject: (one) => (one['metadata'] as Loose)['subject'],
+  subject: (record) => (record['metadata'] as Loose)['subject'],
 }
 
 function model(filters: [name: string, values: string[]][]): string[] {
-  const fits = (one: Loose, [name, values]: [string, string[]]) => {
-    const value = members[name]!(one) ?? ''
-    return values.some((each) =>
-      each.endsWith('.*') ? String(value).startsWith(each.slice(0, -1)) : each === value,
+  const fits = (record: Loose, [name, values]: [string, string[]]) => {
+    const value = members[name]!(record) ?? ''
+    return values.some((pattern) =>
+      pattern.endsWith('.*') ? String(value).startsWith(pattern.slice(0, -1)) : pattern === value,
     )
   }
-  return sent
-    .filter((one) => filters.every((each) => fits(one, each)))
-    .map((one) => one.id)
+  return sentEvents
+    .filter((sentEvent) => filters.every((filter) => fits(sentEvent, filter)))
+    .map((sentEvent) => sentEvent.id)
     .toReversed()
 }
 
@@ -130,14 +132,20 @@ const queryOf = (filters: [string, string[]][]) =>
   filters.flatMap(([name, values]) => values.map((value) => `${name}=${encodeURIComponent(value)}`)).join('&')
 
 test('every filter alone', async () => {
-  for (const one of cases) expect([one, await walk(queryOf([one]))]).toEqual([one, model([one])])
+  for (const filterCase of cases)
+    expect([filterCase, await walk(queryOf([filterCase]))]).toEqual([filterCase, model([filterCase])])
 })
 
 test('every pair of filters', async () => {
-  for (const [at, one] of cases.entries())
-    for (const other of cases.slice(at + 1)) {
-      if (one[0] === other[0] || (one[0] === 'agentClass' && other[0] === 'class')) continue
-      expect([one, other, await walk(queryOf([one, other]))]).toEqual([one, other, model([one, other])])
+  for (const [index, filterCase] of cases.entries())
+    for (const otherCase of cases.slice(index + 1)) {
+      if (filterCase[0] === otherCase[0] || (filterCase[0] === 'agentClass' && otherCase[0] === 'class'))
+        continue
+      expect([filterCase, otherCase, await walk(queryOf([filterCase, otherCase]))]).toEqual([
+        filterCase,
+        otherCase,
+        model([filterCase, otherCase]),
+      ])
     }
 })
 
@@ -159,9 +167,12 @@ test('q finds a part of any text in any case, from since on, and pages to the en
   expect(await walk(`since=2026-01-01&q=${encodeURIComponent('grüsse, "WELT')}`)).toEqual(['f_17'])
   expect(await walk(`since=2026-01-01&q=${encodeURIComponent('GRÜSSE, "welt')}`)).toEqual(['f_17'])
   expect(await walk('since=2026-01-01&q=NOTE%201&outcome=error')).toEqual(
-    sent
-      .filter((one) => String(one.metadata['note' as 'page']).includes('note 1') && one.outcome === 'error')
-      .map((one) => one.id)
+    sentEvents
+      .filter(
+        (sentEvent) =>
+          String(sentEvent.metadata['note' as 'page']).includes('note 1') && sentEvent.outcome === 'error',
+      )
+      .map((sentEvent) => sentEvent.id)
       .toReversed(),
   )
   expect(await walk(`since=${new Date(startMs + 100 * 60_000).toISOString()}&q=note%2017`)).toEqual([])

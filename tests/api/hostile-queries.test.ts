@@ -26,14 +26,20 @@ interface Target {
 const streams = new Set(['/v1/live', '/api/live'])
 
 function targets(): Target[] {
-  const anything: unknown = new Proxy(() => anything, { get: () => anything, apply: () => anything })
-  return createApp(anything as Services)
+  const anyProxy: unknown = new Proxy(() => anyProxy, { get: () => anyProxy, apply: () => anyProxy })
+  return createApp(anyProxy as Services)
     .routes.filter(({ path }) => path !== '/api/sign-out' && !streams.has(path))
     .map(({ method, path }) => {
       const key = path.startsWith('/v1/sdk') || path === '/v1/logs' ? keys.ingest : keys.secret
       const isKeyed = path.startsWith('/v1/') || path === '/mcp'
-      const who = isKeyed ? { authorization: `Bearer ${key}` } : { cookie: owner.cookie, origin: server.url }
-      return { method, path: path.replace(/:\w+/g, 'nobody'), headers: { ...who } as Record<string, string> }
+      const credentials = isKeyed
+        ? { authorization: `Bearer ${key}` }
+        : { cookie: owner.cookie, origin: server.url }
+      return {
+        method,
+        path: path.replace(/:\w+/g, 'nobody'),
+        headers: { ...credentials } as Record<string, string>,
+      }
     })
 }
 
@@ -57,7 +63,7 @@ const junk: [what: string, query: string][] = [
 ]
 
 /** The same for parameters that routes do have. */
-const known = [
+const knownParameters = [
   'since',
   'until',
   'cursor',
@@ -107,16 +113,16 @@ async function ask(
 }
 
 test('junk is never a 500, and a refused query names its parameter', async () => {
-  const all = targets()
-  expect(all.length).toBeGreaterThan(100)
+  const allTargets = targets()
+  expect(allTargets.length).toBeGreaterThan(100)
   let refused = 0
   const broken: string[] = []
-  for (const target of all) {
+  for (const target of allTargets) {
     // Each route gets all the unknown ones, and every parameter once; which value depends on the route.
     const shift = target.path.length
     const asks = [
       ...junk.map(([, query]) => query),
-      ...known.map((name, n) => `${name}=${values[(n + shift) % values.length]}`),
+      ...knownParameters.map((name, n) => `${name}=${values[(n + shift) % values.length]}`),
     ]
     for (const query of asks) {
       const { status, body } = await ask(target, query)
@@ -129,10 +135,10 @@ test('junk is never a 500, and a refused query names its parameter', async () =>
         .find((part) => part !== '')!
         .split('=')[0]!
       if (!/^[a-z]+$/i.test(name)) continue
-      const named = body.issues?.[0]?.path ?? ''
-      const isMissing = known.includes(name) && required.has(named)
-      if (!named.startsWith(name.slice(0, 60)) && !isMissing)
-        broken.push(`${target.method} ${target.path}?${query.slice(0, 60)}: names ${named}`)
+      const issuePath = body.issues?.[0]?.path ?? ''
+      const isMissing = knownParameters.includes(name) && required.has(issuePath)
+      if (!issuePath.startsWith(name.slice(0, 60)) && !isMissing)
+        broken.push(`${target.method} ${target.path}?${query.slice(0, 60)}: names ${issuePath}`)
     }
   }
   expect(broken).toEqual([])

@@ -52,13 +52,16 @@ interface Call {
 }
 
 type Made = Record<string, { id: string }> & Record<'link' | 'token' | 'seed' | 'deliveryId' | 'name', string>
-const post = async (path: string, body: unknown = {}, who = owner): Promise<Made> =>
-  (await (await who.post(path, body)).json()) as Made
+const post = async (path: string, body: unknown = {}, sender = owner): Promise<Made> =>
+  (await (await sender.post(path, body)).json()) as Made
 const newName = (): string => `w${newToken().slice(0, 10).toLowerCase()}`.replaceAll(/[^a-z]/g, 'x')
 const hookUrl = (): string => `http://127.0.0.1:${receiver.port}/${newName()}`
 const newViewer = (): Promise<Person> => person(server, server.org, 'viewer')
 
-const at = (path: string, id: string, body: unknown = {}): Call => ({ path: path.replace(/:\w+/, id), body })
+const createCall = (path: string, id: string, body: unknown = {}): Call => ({
+  path: path.replace(/:\w+/, id),
+  body,
+})
 const key = async () => (await post('/api/keys', { kind: 'ingest', label: 'x' }))['key']!.id
 const view = async () => (await post('/api/views', { name: newName(), search: '' }))['view']!.id
 const shareLink = { name: 'x', page: 'analytics', search: '?range=7d', days: 7 }
@@ -74,8 +77,8 @@ const rule = async (kind = 'new_vendor') =>
 async function deadDelivery(): Promise<string> {
   const { deliveryId } = await post('/api/webhooks/test', { url: hookUrl(), payload: {} })
   for (let i = 0; i < 100; i++) {
-    const seen = (await (await owner.call(`/api/webhooks/${deliveryId}`)).json()) as { status: string }
-    if (seen.status === 'dead_letter') return deliveryId
+    const delivery = (await (await owner.call(`/api/webhooks/${deliveryId}`)).json()) as { status: string }
+    if (delivery.status === 'dead_letter') return deliveryId
     await Bun.sleep(100)
   }
   throw new Error('the delivery did not end')
@@ -86,11 +89,11 @@ const codeOf = (seed: string, timestamp: number) =>
 
 /** A person with a second factor whose next code is unused. It is valid already, however slow the machine is. */
 async function guarded(): Promise<Person & { seed: string }> {
-  const who = await newViewer()
-  const { seed, token } = await post('/api/account/second-factor/begin', {}, who)
+  const viewer = await newViewer()
+  const { seed, token } = await post('/api/account/second-factor/begin', {}, viewer)
   const code = codeOf(seed, server.clock.now())
-  await post('/api/account/second-factor', { token, code, password }, who)
-  return { ...who, seed }
+  await post('/api/account/second-factor', { token, code, password }, viewer)
+  return { ...viewer, seed }
 }
 
 async function openAlert(): Promise<string> {
@@ -98,7 +101,13 @@ async function openAlert(): Promise<string> {
   const endpointId = await endpoint()
   const ruleId = await rule()
   const times = { ...openFiring, openedAtMs: server.clock.now() }
-  const about = { id: newId('wh'), orgId: server.org.id, endpointId, url: hookUrl(), lane: endpointId }
+  const deliveryFields = {
+    id: newId('wh'),
+    orgId: server.org.id,
+    endpointId,
+    url: hookUrl(),
+    lane: endpointId,
+  }
   await server.store.webhooks.openIncident({
     incident: {
       id,
@@ -108,7 +117,7 @@ async function openAlert(): Promise<string> {
       ...times,
       data: { vendor: 'v', firstSeenAt: '' },
     },
-    delivery: { ...about, body: '{}', scheduledAtMs: server.clock.now() },
+    delivery: { ...deliveryFields, body: '{}', scheduledAtMs: server.clock.now() },
     once: false,
     audit: makeAudit(server.org.id),
   })
@@ -119,26 +128,26 @@ const visit = { since: '2026-11-01T00:00:00Z', at: '2026-11-01T00:00:00Z', hidde
 const backtested = { measure: 'count', condition: { kind: 'above', value: 1 } }
 const endpointCalls = (base: string): { [route: string]: Prepare } => ({
   [`POST ${base}/endpoints`]: () => ({ body: { url: hookUrl() } }),
-  [`PATCH ${base}/endpoints/:id`]: async (path) => at(path, await endpoint(), { types: ['agent.*'] }),
-  [`DELETE ${base}/endpoints/:id`]: async (path) => at(path, await endpoint()),
-  [`POST ${base}/endpoints/:id/pause`]: async (path) => at(path, await endpoint()),
+  [`PATCH ${base}/endpoints/:id`]: async (path) => createCall(path, await endpoint(), { types: ['agent.*'] }),
+  [`DELETE ${base}/endpoints/:id`]: async (path) => createCall(path, await endpoint()),
+  [`POST ${base}/endpoints/:id/pause`]: async (path) => createCall(path, await endpoint()),
   [`POST ${base}/endpoints/:id/resume`]: async (path) => {
     const id = await endpoint()
     await post(`/api/webhooks/endpoints/${id}/pause`)
-    return at(path, id)
+    return createCall(path, id)
   },
   [`POST ${base}/endpoints/:id/replay`]: async (path) =>
-    at(path, await endpoint(), { from: '2026-01-01T00:00:00Z' }),
-  [`POST ${base}/endpoints/:id/rotate-secret`]: async (path) => at(path, await endpoint()),
-  [`POST ${base}/endpoints/:id/test`]: async (path) => at(path, await endpoint()),
-  [`POST ${base}/incidents/:id/acknowledge`]: async (path) => at(path, await openAlert()),
+    createCall(path, await endpoint(), { from: '2026-01-01T00:00:00Z' }),
+  [`POST ${base}/endpoints/:id/rotate-secret`]: async (path) => createCall(path, await endpoint()),
+  [`POST ${base}/endpoints/:id/test`]: async (path) => createCall(path, await endpoint()),
+  [`POST ${base}/incidents/:id/acknowledge`]: async (path) => createCall(path, await openAlert()),
   [`POST ${base}/rules`]: async () => ({ body: { endpointId: await endpoint(), kind: 'new_vendor' } }),
-  [`PATCH ${base}/rules/:id`]: async (path) => at(path, await rule('silence'), { minutes: 9 }),
-  [`DELETE ${base}/rules/:id`]: async (path) => at(path, await rule()),
-  [`POST ${base}/rules/:id/silence`]: async (path) => at(path, await rule(), { until: null }),
+  [`PATCH ${base}/rules/:id`]: async (path) => createCall(path, await rule('silence'), { minutes: 9 }),
+  [`DELETE ${base}/rules/:id`]: async (path) => createCall(path, await rule()),
+  [`POST ${base}/rules/:id/silence`]: async (path) => createCall(path, await rule(), { until: null }),
   [`POST ${base}/rules/backtest`]: () => ({ body: backtested, rows: 0 }),
   [`POST ${base}/test`]: () => ({ body: { url: hookUrl(), payload: {} } }),
-  [`POST ${base}/:id/replay`]: async (path) => at(path, await deadDelivery()),
+  [`POST ${base}/:id/replay`]: async (path) => createCall(path, await deadDelivery()),
 })
 
 type Prepare = (path: string) => Promise<Call> | Call
@@ -180,23 +189,23 @@ const calls: { [route: string]: Prepare } = {
     body: { current: password, password: 'a much better password' },
   }),
   'POST /api/account/sign-ins/:id/end': async (path) => {
-    const who = await newViewer()
-    await server.call('/api/sign-in', { body: { email: who.email, password } })
-    const { signIns } = (await (await who.call('/api/account')).json()) as {
+    const viewer = await newViewer()
+    await server.call('/api/sign-in', { body: { email: viewer.email, password } })
+    const { signIns } = (await (await viewer.call('/api/account')).json()) as {
       signIns: { id: string; current: boolean }[]
     }
-    return { ...at(path, signIns.find(({ current }) => !current)!.id), who }
+    return { ...createCall(path, signIns.find(({ current }) => !current)!.id), who: viewer }
   },
   'POST /api/account/sign-ins/end-others': async () => {
-    const who = await newViewer()
-    await server.call('/api/sign-in', { body: { email: who.email, password } })
-    return { who }
+    const viewer = await newViewer()
+    await server.call('/api/sign-in', { body: { email: viewer.email, password } })
+    return { who: viewer }
   },
   'POST /api/account/second-factor/begin': () => ({ rows: 0 }), // nothing is stored before the code is verified
   'POST /api/account/second-factor': async () => {
-    const who = await newViewer()
-    const { seed, token } = await post('/api/account/second-factor/begin', {}, who)
-    return { who, body: { token, code: codeOf(seed, server.clock.now()), password } }
+    const viewer = await newViewer()
+    const { seed, token } = await post('/api/account/second-factor/begin', {}, viewer)
+    return { who: viewer, body: { token, code: codeOf(seed, server.clock.now()), password } }
   },
   'POST /api/account/second-factor/recovery-codes': async () => ({
     who: await guarded(),
@@ -209,35 +218,36 @@ const calls: { [route: string]: Prepare } = {
   'POST /api/clock/confirm': () => ({ rows: 0 }), // the clock is right, so there is nothing to confirm
   'POST /api/org/sign-in-rule': async () => {
     const org = await makeOrg(server, newName())
-    const who = await person(server, org, 'owner')
-    const act = { action: 'account.second_factor_set', target: who.id }
+    const newOwner = await person(server, org, 'owner')
+    const act = { action: 'account.second_factor_set', target: newOwner.id }
     await server.store.secondFactors.set({
-      factor: { accountId: who.id, encryptedSeed: 'never opened', lastStep: 0, sinceMs: 0 },
+      factor: { accountId: newOwner.id, encryptedSeed: 'never opened', lastStep: 0, sinceMs: 0 },
       recoveryHashes: [],
       audit: auditEntry({ orgId: org.id, actor: 'cli' }, act, server.clock.now()),
     })
-    return { body: { secondFactorRequired: true }, who }
+    return { body: { secondFactorRequired: true }, who: newOwner }
   },
   'POST /api/org/keep': async () => {
     await owner.post('/api/org/delete', { confirm: server.org.slug })
     return {}
   },
-  'POST /api/people/:id/role': async (path) => at(path, await member(), { role: 'analyst' }),
-  'POST /api/people/:id/remove': async (path) => at(path, await member()),
+  'POST /api/people/:id/role': async (path) => createCall(path, await member(), { role: 'analyst' }),
+  'POST /api/people/:id/remove': async (path) => createCall(path, await member()),
   'POST /api/invitations': () => ({ body: { email: `${newName()}@example.com`, role: 'viewer' } }),
-  'POST /api/invitations/:id/revoke': async (path) => at(path, (await invitation())['invitation']!.id),
+  'POST /api/invitations/:id/revoke': async (path) =>
+    createCall(path, (await invitation())['invitation']!.id),
   'POST /api/views': () => ({ body: { name: newName(), search: '?type=agent.*' } }),
-  'PATCH /api/views/:id': async (path) => at(path, await view(), { name: newName() }),
-  'DELETE /api/views/:id': async (path) => at(path, await view()),
+  'PATCH /api/views/:id': async (path) => createCall(path, await view(), { name: newName() }),
+  'DELETE /api/views/:id': async (path) => createCall(path, await view()),
   'POST /api/share-links': () => ({ body: shareLink }),
-  'POST /api/share-links/:id/revoke': async (path) => at(path, await shareLinkId()),
+  'POST /api/share-links/:id/revoke': async (path) => createCall(path, await shareLinkId()),
   'POST /api/sites': () => ({ body: { siteId: newName(), name: 'A site' } }),
   'POST /api/robots': () => ({ body: { siteId: newName(), text: 'User-agent: *\nDisallow: /\n' } }),
   'POST /api/robots/test': () => ({ body: { siteId: newName(), text: '' }, rows: 0 }), // it only reads
   'POST /api/keys': () => ({ body: { kind: 'secret', label: 'x' } }),
-  'POST /api/keys/:id/change': async (path) => at(path, await key(), { label: 'y' }),
-  'POST /api/keys/:id/rotate': async (path) => at(path, await key(), { overlapHours: 1 }),
-  'POST /api/keys/:id/revoke': async (path) => at(path, await key()),
+  'POST /api/keys/:id/change': async (path) => createCall(path, await key(), { label: 'y' }),
+  'POST /api/keys/:id/rotate': async (path) => createCall(path, await key(), { overlapHours: 1 }),
+  'POST /api/keys/:id/revoke': async (path) => createCall(path, await key()),
   'POST /api/audit/export': () => ({}),
   'POST /v1/audit/export': () => ({}),
   // Begins a session of questions.
@@ -259,9 +269,9 @@ const changing = allRoutes()
 
 const isForKeys = (path: string): boolean => path.startsWith('/v1/') || path === '/mcp'
 
-function send(method: string, path: string, { body = {}, who = owner }: Call): Promise<Response> {
+function send(method: string, path: string, { body = {}, who: sender = owner }: Call): Promise<Response> {
   if (isForKeys(path)) return server.call(path, { method, body, key: secretKey })
-  return who.call(path, { method, body })
+  return sender.call(path, { method, body })
 }
 
 test('this test calls every route that changes something, and no other', () => {
@@ -276,8 +286,8 @@ async function expectSender(kind: 'key' | 'user'): Promise<void> {
       ({ actor, action }) => actor !== 'system' || !action.startsWith('webhook_endpoint.'),
     )
   const rows = await Promise.all(Object.keys(await server.store.audit.heads()).map(newest))
-  const at = Math.max(...rows.map((row) => row?.occurredAtMs ?? 0))
-  const row = rows.find((each) => each?.occurredAtMs === at)!
+  const latestMs = Math.max(...rows.map((row) => row?.occurredAtMs ?? 0))
+  const row = rows.find((candidate) => candidate?.occurredAtMs === latestMs)!
   expect(row).toMatchObject({ metadata: { address: '127.0.0.1' } })
   expect(row.actor).toStartWith(`${kind}:`)
   const unsigned = ['session.created', 'account.password_reset', 'invitation.accepted']
@@ -292,11 +302,11 @@ describe('each changing route', () => {
       nameOf(route),
       async () => {
         const call = await calls[nameOf(route)]!(route.path)
-        const before = await auditCount(server)
+        const countBefore = await auditCount(server)
         const answer = await send(route.method, call.path ?? route.path, call)
         const isRefused = nameOf(route) === 'POST /api/setup'
         expect([await answer.text(), answer.ok]).toEqual([expect.any(String), !isRefused])
-        expect((await auditCount(server)) - before).toBe(call.rows ?? 1)
+        expect((await auditCount(server)) - countBefore).toBe(call.rows ?? 1)
         if ((call.rows ?? 1) > 0) await expectSender(isForKeys(route.path) ? 'key' : 'user')
 
         const unknown = route.path.replaceAll(/:\w+/g, 'no-such-thing')
@@ -313,7 +323,7 @@ describe('each changing route', () => {
         // Signing out without a session succeeds.
         if (route.path !== '/api/sign-out')
           expect(failures.map(({ status }) => status >= 400)).toEqual(failures.map(() => true))
-        expect((await auditCount(server)) - before).toBe(call.rows ?? 1)
+        expect((await auditCount(server)) - countBefore).toBe(call.rows ?? 1)
       },
       20_000,
     )
@@ -337,15 +347,15 @@ describe('reading writes no row, except exports and sign-ins', () => {
         await answer.text()
         return answer
       }
-      const before = await auditCount(server)
+      const countBefore = await auditCount(server)
       const exporting = audited[nameOf(route)]
       if (exporting === undefined || exporting.accept !== undefined) {
         await get()
-        expect(await auditCount(server)).toBe(before)
+        expect(await auditCount(server)).toBe(countBefore)
       }
       if (exporting === undefined) return
       expect((await get(exporting.query, exporting.accept)).status).toBe(200)
-      expect(await auditCount(server)).toBe(before + 1)
+      expect(await auditCount(server)).toBe(countBefore + 1)
     })
   }
 })
@@ -364,7 +374,6 @@ describe('the first owner, by each way to create one', () => {
     store,
     clock,
     baseUrl: 'http://127.0.0.1:7400',
-    ingestUrl: null,
     webhooks: () => expect.unreachable(),
   })
   const ways: { [way: string]: (fresh: TestServer) => Promise<unknown> } = {
@@ -392,14 +401,14 @@ describe('the first owner, by each way to create one', () => {
   for (const [way, make] of Object.entries(ways)) {
     test(`${way} writes one row, and none once there is one`, async () => {
       await using fresh = await testServer()
-      const before = await auditCount(fresh)
+      const countBefore = await auditCount(fresh)
       await make(fresh)
       expect(await fresh.store.accounts.ownerExists()).toBe(true)
-      expect((await auditCount(fresh)) - before).toBe(1)
+      expect((await auditCount(fresh)) - countBefore).toBe(1)
       const { entries } = await fresh.store.audit.list({ orgId: fresh.org.id, limit: 1, beforeSeq: null })
       expect(entries).toMatchObject([{ action: 'account.created', metadata: { email, operator: true } }])
       await make(fresh).catch(() => null)
-      expect((await auditCount(fresh)) - before).toBe(1)
+      expect((await auditCount(fresh)) - countBefore).toBe(1)
     })
   }
 })

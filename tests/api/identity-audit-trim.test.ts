@@ -112,13 +112,13 @@ test('nothing is deleted without a setting; an organization may have its own', a
   expect(await verdict()).toMatchObject({ ok: true, chain: { count: 10, trim: null } })
   const orgs = await store.orgs.list()
   const setting = { days: null, bytes: null, auditDays: 5 }
-  const own = auditEntry(
+  const ownEntry = auditEntry(
     { orgId: orgs[0]!.id, actor: 'cli' },
     { action: 'retention.changed', target: 'x' },
     startMs,
   )
-  await store.retention.set({ orgId: orgs[0]!.id, setting, audit: own })
-  await store.audit.append({ ...own, id: 'aud_later', occurredAtMs: startMs + dayMs })
+  await store.retention.set({ orgId: orgs[0]!.id, setting, audit: ownEntry })
+  await store.audit.append({ ...ownEntry, id: 'aud_later', occurredAtMs: startMs + dayMs })
   await trim(10, null)
   const { chains } = await verifyTrail(dir.path, null, await locationOf(dir.path))
   const trimmed = chains.filter(({ trim }) => trim !== null).map(({ orgId }) => orgId)
@@ -127,9 +127,13 @@ test('nothing is deleted without a setting; an organization may have its own', a
 
 test('a damaged chain does not hold up the trims of the others', async () => {
   await write(10)
-  const other = auditEntry({ orgId: 'org_b', actor: 'cli' }, { action: 'site.renamed', target: 'x' }, startMs)
-  await store.audit.append(other)
-  await store.audit.append({ ...other, id: 'aud_later', occurredAtMs: startMs + dayMs })
+  const otherEntry = auditEntry(
+    { orgId: 'org_b', actor: 'cli' },
+    { action: 'site.renamed', target: 'x' },
+    startMs,
+  )
+  await store.audit.append(otherEntry)
+  await store.audit.append({ ...otherEntry, id: 'aud_later', occurredAtMs: startMs + dayMs })
   expect(Object.keys(await store.audit.heads()).indexOf(orgId)).toBe(0)
   const { position } = (await store.audit.rows({ orgId, afterSeq: 9, limit: 1 }))[0]!
   const next = String(Number(position) + 1).padStart(position.length, '0')
@@ -150,19 +154,21 @@ test('a trimmed chain passes the documented verifier, and a forged beginning doe
   await trim(34)
   const out = dir.join('proof.jsonl')
   await store.close()
-  const done = await cli(['export', 'audit', '--org', orgId, '--proof', '--out', out], { dataDir: dir.path })
-  expect([done.code, done.stderr]).toEqual([0, ''])
+  const exportExit = await cli(['export', 'audit', '--org', orgId, '--proof', '--out', out], {
+    dataDir: dir.path,
+  })
+  expect([exportExit.code, exportExit.stderr]).toEqual([0, ''])
   const proof = await Bun.file(out).text()
   expect(await documentedVerifier(proof)).toStartWith('sound: 8 entries of org_a after 4 trimmed ones')
-  const [first = '', fifth = '', ...others] = proof.trimEnd().split('\n')
+  const [first = '', fifth = '', ...otherLines] = proof.trimEnd().split('\n')
   const begin = JSON.parse(first) as { head: object; trim: AuditTrim }
   const { hash } = JSON.parse(fifth) as { hash: string }
   const further = { ...begin, trim: { ...begin.trim, count: 5, hash } }
-  expect(await documentedVerifier([JSON.stringify(further), ...others].join('\n'))).toContain(
+  expect(await documentedVerifier([JSON.stringify(further), ...otherLines].join('\n'))).toContain(
     'the signature of the trim is wrong',
   )
-  const { trim: _, ...without } = begin
-  expect(await documentedVerifier([JSON.stringify(without), fifth, ...others].join('\n'))).toContain(
+  const { trim: _, ...otherFields } = begin
+  expect(await documentedVerifier([JSON.stringify(otherFields), fifth, ...otherLines].join('\n'))).toContain(
     'entry 1 (',
   )
   const json = dir.join('trail.json')
@@ -189,8 +195,12 @@ test('a forged trim is found: with another signature, with that of a checkpoint,
   const rows = await store.audit.rows({ orgId, afterSeq: 0, limit: 10 })
   const point = { count: 7, hash: rows[2]!.hash }
   const checkpoint = signHead(ownKey(), orgId, point, startMs)
-  const forge = async (count: number, hash: string, { key, signature, at }: typeof checkpoint) => {
-    const values = `hash = '${hash}', key = '${key}', signature = '${signature}', at = '${at}'`
+  const forge = async (
+    count: number,
+    hash: string,
+    { key, signature, at: checkpointAt }: typeof checkpoint,
+  ) => {
+    const values = `hash = '${hash}', key = '${key}', signature = '${signature}', at = '${checkpointAt}'`
     expect(await byHand(`UPDATE audit_trim SET count = ${count}, ${values}`)).toEqual([])
     const covered = `orgId = '${orgId}' AND CAST(position AS INTEGER) <= ${count}`
     expect(await byHand(`DELETE FROM audit_entry WHERE ${covered}`)).toEqual([])
@@ -205,13 +215,13 @@ test('a forged trim is found: with another signature, with that of a checkpoint,
 
 test('a checkpoint of another chain up to the trim overrides the trim', async () => {
   await write(10)
-  const known = (await store.audit.rows({ orgId, afterSeq: 3, limit: 1 }))[0]!
+  const knownRow = (await store.audit.rows({ orgId, afterSeq: 3, limit: 1 }))[0]!
   await trim(34)
-  expect((await store.audit.verify([{ orgId, count: 4, hash: known.hash, source: 'a log' }])).faults).toEqual(
-    [],
-  )
-  const other = [{ orgId, count: 4, hash: 'f'.repeat(64), source: 'a log' }]
-  expect((await store.audit.verify(other)).faults).toMatchObject([{ position: 4, kind: 'forged' }])
+  expect(
+    (await store.audit.verify([{ orgId, count: 4, hash: knownRow.hash, source: 'a log' }])).faults,
+  ).toEqual([])
+  const otherCheckpoints = [{ orgId, count: 4, hash: 'f'.repeat(64), source: 'a log' }]
+  expect((await store.audit.verify(otherCheckpoints)).faults).toMatchObject([{ position: 4, kind: 'forged' }])
 })
 
 test('a process that ends between trim and deletion leaves a valid chain; the next run deletes the rest', async () => {
@@ -224,8 +234,8 @@ test('a process that ends between trim and deletion leaves a valid chain; the ne
   expect(await verdict()).toMatchObject({ ok: true, chain: { count: 12, trim: { count: 6 } } })
   expect((await store.audit.rows({ orgId, afterSeq: 0, limit: 1 }))[0]?.position).toBe('000000000007')
   await trim(34)
-  const left = await byHand("SELECT min(position) AS p FROM audit_entry WHERE orgId = 'org_a'")
-  expect(left).toEqual([{ p: '000000000007' }])
+  const leastPosition = await byHand("SELECT min(position) AS p FROM audit_entry WHERE orgId = 'org_a'")
+  expect(leastPosition).toEqual([{ p: '000000000007' }])
   expect(await verdict()).toMatchObject({ ok: true })
 })
 
@@ -244,8 +254,8 @@ folderTest('a heads file older than a trim catches up; one of another chain does
   await write(1)
   expect(await headOf()).toMatchObject({ count: 12 })
   await store.close()
-  const other = early.replace(/"hash": "[0-9a-f]{64}"/g, `"hash": "${'f'.repeat(64)}"`)
-  await Bun.write(heads, other.replaceAll('"count": 4', '"count": 8'))
+  const otherText = early.replace(/"hash": "[0-9a-f]{64}"/g, `"hash": "${'f'.repeat(64)}"`)
+  await Bun.write(heads, otherText.replaceAll('"count": 4', '"count": 8'))
   expect((await verdict()).faults.filter((fault) => fault.orgId === orgId)).toMatchObject([
     { kind: 'forged', position: 8 },
   ])
@@ -294,11 +304,11 @@ test('owners set the retention of their organization’s trail; an invalid numbe
 })
 
 test('an entry dated ahead does not block a trim, and is deleted with the older one after it', async () => {
-  const at = async (day: number) => {
+  const appendAtDay = async (day: number) => {
     const act = { action: 'thing.changed', target: 'thing' }
     await store.audit.append(auditEntry({ orgId, actor: 'cli' }, act, startMs + day * dayMs))
   }
-  for (const day of [0, 400, 1, 401, 20]) await at(day)
+  for (const day of [0, 400, 1, 401, 20]) await appendAtDay(day)
   await trim(40) // cutoff: day 10; the last entry before day 20 may be of that day
   expect(await verdict()).toMatchObject({ ok: true, chain: { trim: { count: 3 } } })
 })

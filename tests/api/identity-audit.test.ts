@@ -10,7 +10,7 @@ import { documentedVerifier } from '../support/proof-verifier.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
 let server: TestServer
-let other: Org
+let otherOrg: Org
 let owner: Person
 
 interface Export {
@@ -21,7 +21,7 @@ interface Export {
 
 beforeAll(async () => {
   server = await testServer()
-  other = await makeOrg(server, 'other')
+  otherOrg = await makeOrg(server, 'other')
   owner = await person(server, server.org, 'owner')
 }, 90_000)
 afterAll(() => server[Symbol.asyncDispose]())
@@ -38,7 +38,7 @@ async function exported(key: string, body: unknown = {}): Promise<Export> {
 }
 
 test('an export has every row of its organization, its own first, and a signed head', async () => {
-  await write(other.id, 'other.done')
+  await write(otherOrg.id, 'other.done')
   const key = await server.key('secret')
   const { entries, count, head } = await exported(key)
   expect(count).toBe(entries.length)
@@ -69,7 +69,7 @@ test('an empty body exports everything, filters narrow it, and misspelt fields a
     [{ format: 'xml' }, 'format'],
     [{ since: 'yesterday' }, 'since'],
     [{ raw: 'yes' }, 'raw'],
-    [{ orgId: other.id }, 'orgId'],
+    [{ orgId: otherOrg.id }, 'orgId'],
   ] as const) {
     const answer = await server.call('/v1/audit/export', { key, body })
     const problem = (await answer.json()) as { error: string; issues: { path: string }[] }
@@ -101,7 +101,7 @@ test('CSV has the documented columns and escapes formulas unless raw', async () 
 })
 
 test('only a secret key with the scope exports, and a rejected export leaves no row', async () => {
-  const before = (await server.store.audit.heads())[server.org.id]?.count
+  const countBefore = (await server.store.audit.heads())[server.org.id]?.count
   const wrong = await server.key('secret', { scopes: ['traces:read'] })
   const ingest = await server.key('ingest')
   const reasons: unknown[] = []
@@ -118,12 +118,12 @@ test('only a secret key with the scope exports, and a rejected export leaves no 
     [403, 'wrong_key_kind'],
     [401, 'missing_bearer'],
   ])
-  expect((await server.store.audit.heads())[server.org.id]?.count).toBe((before ?? 0) + 2) // the two keys
+  expect((await server.store.audit.heads())[server.org.id]?.count).toBe((countBefore ?? 0) + 2) // the two keys
 })
 
 test('more than a page of entries is complete, newest first', async () => {
-  await Promise.all(Array.from({ length: 520 }, (_, i) => write(other.id, 'many.done', { i })))
-  const outsider = await person(server, other, 'analyst')
+  await Promise.all(Array.from({ length: 520 }, (_, i) => write(otherOrg.id, 'many.done', { i })))
+  const outsider = await person(server, otherOrg, 'analyst')
   const answer = await outsider.post('/api/audit/export', { action: 'many.done' })
   const { entries, count } = (await answer.json()) as {
     entries: { metadata: { i: number } }[]
@@ -134,7 +134,7 @@ test('more than a page of entries is complete, newest first', async () => {
 }, 90_000)
 
 test('the audit page pages, searches and filters its own organization', async () => {
-  const outsider = await person(server, other, 'owner')
+  const outsider = await person(server, otherOrg, 'owner')
   interface Entry {
     action: string
     actorName: string | null
@@ -142,8 +142,8 @@ test('the audit page pages, searches and filters its own organization', async ()
     address: string | null
   }
   type Page = { entries: Entry[]; nextBefore: number | null }
-  const page = async (query: string, who = outsider) =>
-    (await (await who.call(`/api/audit?${query}`)).json()) as Page
+  const page = async (query: string, reader = outsider) =>
+    (await (await reader.call(`/api/audit?${query}`)).json()) as Page
   const first = await page('limit=2')
   expect(first.entries.map(({ action }) => action)).toEqual(['session.created', 'account.created'])
   // Names beside the ids, and the address; the command line has none.
@@ -154,10 +154,10 @@ test('the audit page pages, searches and filters its own organization', async ()
     ['Command line', email, null],
   ])
   expect(first.nextBefore).toBeGreaterThan(1)
-  const found = await page('q=%22i%22%3A77%7D')
-  expect(found.entries.length).toBe(1)
+  const matches = await page('q=%22i%22%3A77%7D')
+  expect(matches.entries.length).toBe(1)
   expect((await page('q=100%25')).entries).toEqual([]) // a sign of SQL's pattern is itself only
-  expect((await page(`q=${other.id}`, owner)).entries).toEqual([])
+  expect((await page(`q=${otherOrg.id}`, owner)).entries).toEqual([])
   for (const wrong of ['limit=0', 'before=x', 'org=1', 'since=never'])
     expect((await outsider.call(`/api/audit?${wrong}`)).status).toBe(400)
 })
@@ -167,7 +167,7 @@ test('a proof passes the documented verifier, which finds every kind of tamperin
   const { head } = await exported(key)
   const rows = await server.store.audit.rows({ orgId: server.org.id, afterSeq: 0, limit: head.count })
   const lines = [{ format: 'sightglass-audit-proof-1', head }, ...rows]
-  const text = (all: unknown[]) => `${all.map((line) => JSON.stringify(line)).join('\n')}\n`
+  const text = (lineValues: unknown[]) => `${lineValues.map((line) => JSON.stringify(line)).join('\n')}\n`
   expect(await documentedVerifier(text(lines), head.key)).toStartWith(`sound: ${head.count} entries of`)
   const edited = lines.with(3, { ...rows[2]!, actor: 'user:usr_somebody' })
   expect(await documentedVerifier(text(edited))).toContain('entry 3')

@@ -110,20 +110,20 @@ test('entries appended after such a cut are found at the row that replaced anoth
 test('a changed, a deleted and two swapped rows are found', async () => {
   await write(5)
   await checkpoint()
-  const at = (n: number) => `position = '${String(n).padStart(12, '0')}' AND orgId = '${orgId}'`
-  await byHand((db) => db.run(`UPDATE audit_entry SET actor = 'user:usr_other' WHERE ${at(2)}`))
+  const positionFilter = (n: number) => `position = '${String(n).padStart(12, '0')}' AND orgId = '${orgId}'`
+  await byHand((db) => db.run(`UPDATE audit_entry SET actor = 'user:usr_other' WHERE ${positionFilter(2)}`))
   expect((await verifyTrail(dataDir)).faults).toMatchObject([{ position: 2, kind: 'edited' }])
   const db = new Database(join(dataDir, 'sightglass.db'))
-  db.run(`UPDATE audit_entry SET actor = 'cli' WHERE ${at(2)}`)
+  db.run(`UPDATE audit_entry SET actor = 'cli' WHERE ${positionFilter(2)}`)
   expect((await verifyTrail(dataDir)).ok).toBe(true)
-  db.run(`UPDATE audit_entry SET position = 'x' WHERE ${at(3)}`)
-  db.run(`UPDATE audit_entry SET position = '000000000003' WHERE ${at(4)}`)
+  db.run(`UPDATE audit_entry SET position = 'x' WHERE ${positionFilter(3)}`)
+  db.run(`UPDATE audit_entry SET position = '000000000003' WHERE ${positionFilter(4)}`)
   db.run(`UPDATE audit_entry SET position = '000000000004' WHERE position = 'x'`)
   expect((await verifyTrail(dataDir)).faults).toMatchObject([{ position: 3, kind: 'reordered' }])
-  db.run(`UPDATE audit_entry SET position = 'x' WHERE ${at(3)}`)
-  db.run(`UPDATE audit_entry SET position = '000000000003' WHERE ${at(4)}`)
+  db.run(`UPDATE audit_entry SET position = 'x' WHERE ${positionFilter(3)}`)
+  db.run(`UPDATE audit_entry SET position = '000000000003' WHERE ${positionFilter(4)}`)
   db.run(`UPDATE audit_entry SET position = '000000000004' WHERE position = 'x'`)
-  db.run(`DELETE FROM audit_entry WHERE ${at(3)}`)
+  db.run(`DELETE FROM audit_entry WHERE ${positionFilter(3)}`)
   expect((await verifyTrail(dataDir)).faults).toMatchObject([{ position: 3, kind: 'missing' }])
   db.close()
 })
@@ -133,9 +133,9 @@ test('an edited line, or one with another signature, is unsound; one cut by a cr
   await checkpoint()
   const path = join(dataDir, 'audit-checkpoints')
   const [line = ''] = readFileSync(path, 'utf8').split('\n')
-  const other = mkdtempSync(join(tmpdir(), 'sightglass-key-'))
-  const foreign = { ...JSON.parse(line), key: openSigningKey(other).publicKey }
-  rmSync(other, { recursive: true })
+  const otherFolder = mkdtempSync(join(tmpdir(), 'sightglass-key-'))
+  const foreign = { ...JSON.parse(line), key: openSigningKey(otherFolder).publicKey }
+  rmSync(otherFolder, { recursive: true })
   appendFileSync(
     path,
     `${line.replace('"count":2', '"count":9')}\n${JSON.stringify(foreign)}\nnonsense\n{"orgId":`,
@@ -160,10 +160,10 @@ test('a last line that a crash cut off is a note, and the next checkpoint remove
     // The database counts a line only after it is on disk.
     const { recorded } = await store.audit.evidence()
     await store.audit.recordEvidence({ signingKey: recorded?.signingKey ?? null, checkpoints: 1 })
-    const before = await verifyTrail(dataDir)
-    expect(before).toMatchObject({ ok: true })
+    const verdictBefore = await verifyTrail(dataDir)
+    expect(verdictBefore).toMatchObject({ ok: true })
     // A line without its line feed is complete.
-    if (cut > 1) expect(before.checkpoints.torn).toMatchObject({ line: 2 })
+    if (cut > 1) expect(verdictBefore.checkpoints.torn).toMatchObject({ line: 2 })
     await write(1)
     await checkpoint()
     expect(await verifyTrail(dataDir)).toMatchObject({ ok: true, checkpoints: { torn: null } })

@@ -127,9 +127,9 @@ describe('each changing verb', () => {
   for (const verb of changing) {
     test(verb, async () => {
       const params = await calls[verb]!()
-      const before = await auditCount(server)
+      const countBefore = await auditCount(server)
       await call(verb, params)
-      expect((await auditCount(server)) - before).toBe(1)
+      expect((await auditCount(server)) - countBefore).toBe(1)
       const strange = {
         ...params,
         org: 'no-such-org',
@@ -138,7 +138,7 @@ describe('each changing verb', () => {
         slug: org,
       }
       expect(await refusal(verb, strange)).not.toBe('done')
-      expect((await auditCount(server)) - before).toBe(1)
+      expect((await auditCount(server)) - countBefore).toBe(1)
     })
   }
 })
@@ -175,13 +175,13 @@ test('typed by a user: link, role, site, rotation, proof and verification', asyn
     sites: [{ siteId: 'shop', name: 'Shop', restricted: true }],
   })
   await run('site', 'change', 'shop', '--name', 'The shop')
-  const made = await run('key', 'create', '--kind', 'ingest', '--label', 'shop', '--site', 'a')
-  expect(await run('key', 'change', made.id, '--site=', '--org=default')).toMatchObject({ siteIds: [] })
-  expect(await run('key', 'rotate', made.id, '--overlap', '0h', '--org', 'default')).toMatchObject({
+  const keyAnswer = await run('key', 'create', '--kind', 'ingest', '--label', 'shop', '--site', 'a')
+  expect(await run('key', 'change', keyAnswer.id, '--site=', '--org=default')).toMatchObject({ siteIds: [] })
+  expect(await run('key', 'rotate', keyAnswer.id, '--overlap', '0h', '--org', 'default')).toMatchObject({
     label: 'shop',
-    old: { id: made.id },
+    old: { id: keyAnswer.id },
   })
-  const odd = await cli(['key', 'rotate', made.id, '--overlap', 'soon'], { dataDir })
+  const odd = await cli(['key', 'rotate', keyAnswer.id, '--overlap', 'soon'], { dataDir })
   expect([odd.code, odd.stderr]).toEqual([2, expect.stringContaining('not a span')])
   const unsure = await cli(['org', 'delete', '--org', 'default', '--confirm', 'acme'], { dataDir })
   expect(unsure.code).toBe(1)

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 test('unknown fields are rejected by name, and change nothing', async () => {
-  const before = await auditCount(server)
+  const countBefore = await auditCount(server)
   for (const [path, body, member] of [
     ['/api/orgs', { name: 'x', id: 'org_mine' }, 'id'],
     ['/api/invitations', { email: 'a@example.com', role: 'viewer', operator: true }, 'operator'],
@@ -48,7 +48,7 @@ test('unknown fields are rejected by name, and change nothing', async () => {
     headers: { 'content-type': 'application/json' },
   })
   expect(proto.status).toBe(400)
-  expect(await auditCount(server)).toBe(before)
+  expect(await auditCount(server)).toBe(countBefore)
 })
 
 test('signing in does not adopt a session token that the client sent', async () => {
@@ -66,18 +66,18 @@ test('signing in does not adopt a session token that the client sent', async () 
 test('a cookie stops working when its session, its role or its membership ends', async () => {
   const org = await makeOrg(server, 'leaving')
   const boss = await person(server, org, 'owner')
-  const ways: ((who: Person) => Promise<unknown>)[] = [
-    (who) => who.post('/api/sign-out'),
-    (who) => boss.post(`/api/people/${who.id}/role`, { role: 'analyst' }),
-    (who) => boss.post(`/api/people/${who.id}/remove`),
+  const ways: ((member: Person) => Promise<unknown>)[] = [
+    (member) => member.post('/api/sign-out'),
+    (member) => boss.post(`/api/people/${member.id}/role`, { role: 'analyst' }),
+    (member) => boss.post(`/api/people/${member.id}/remove`),
   ]
   for (const end of ways) {
-    const who = await person(server, org, 'viewer')
-    expect((await who.call('/api/events')).status).toBe(200)
-    await end(who)
-    expect((await who.call('/api/events')).status).toBe(401)
-    expect((await who.post('/api/sign-out')).status).toBe(204)
-    expect((await who.call('/api/session')).status).toBe(401)
+    const member = await person(server, org, 'viewer')
+    expect((await member.call('/api/events')).status).toBe(200)
+    await end(member)
+    expect((await member.call('/api/events')).status).toBe(401)
+    expect((await member.post('/api/sign-out')).status).toBe(204)
+    expect((await member.call('/api/session')).status).toBe(401)
   }
 }, 90_000)
 
@@ -116,8 +116,11 @@ test('strange names are returned unchanged; too long or malformed ones are rejec
 })
 
 test('exactly one of many concurrent requests accepts an invitation, and a revoked one admits nobody', async () => {
-  const made = await owner.post('/api/invitations', { email: 'race@example.com', role: 'viewer' })
-  const { link } = (await made.json()) as { link: string }
+  const invitationResponse = await owner.post('/api/invitations', {
+    email: 'race@example.com',
+    role: 'viewer',
+  })
+  const { link } = (await invitationResponse.json()) as { link: string }
   const token = link.slice(link.indexOf('#') + 1)
   const accept = () =>
     server.call('/api/invitations/accept', { body: { token, password: 'a much better password' } })

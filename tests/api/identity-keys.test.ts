@@ -26,7 +26,7 @@ test('a restricted site accepts only keys that name it', async () => {
   const org = server.org
   await owner.post('/api/sites', { siteId: 'vault', name: 'The vault', restricted: true })
   const open = await server.key('ingest')
-  const named = await server.key('ingest', { siteIds: ['vault'] })
+  const siteKey = await server.key('ingest', { siteIds: ['vault'] })
   const event = (siteId: string, id: string) => ({
     id,
     siteId,
@@ -44,7 +44,7 @@ test('a restricted site accepts only keys that name it', async () => {
     errors: [{ code: 'wrong_site', index: 0 }],
   })
   expect(await errorOf(await send(open, event('vault', 'v3')))).toEqual([403, 'forbidden', 'wrong_site'])
-  expect(await (await send(named, event('vault', 'v4'))).json()).toEqual({
+  expect(await (await send(siteKey, event('vault', 'v4'))).json()).toEqual({
     ok: true,
     accepted: 1,
     deduped: 0,
@@ -70,17 +70,17 @@ test('keys: settings that fit their kind, changes in use, rotation with overlap,
     [{ kind: 'ingest', label: 'x', hash: 'a'.repeat(64) }, 'hash'],
   ] as const)
     expect(await errorOf(await make(body))).toEqual([400, 'invalid_body', path])
-  const made = await make({ kind: 'secret', label: 'export', scopes: ['traces:read'] })
-  const { key, secret } = (await made.json()) as { key: { id: string }; secret: string }
+  const keyResponse = await make({ kind: 'secret', label: 'export', scopes: ['traces:read'] })
+  const { key, secret } = (await keyResponse.json()) as { key: { id: string }; secret: string }
   const reads = async (token: string) => (await server.call('/v1/traces?limit=1', { key: token })).status
   const metrics = async (token: string) =>
     (await server.call('/v1/audit/export', { key: token, body: { until: '2000-01-01' } })).status
   expect([await reads(secret), await metrics(secret)]).toEqual([200, 403])
-  const before = await auditCount(server)
+  const countBefore = await auditCount(server)
   expect(
     (await owner.post(`/api/keys/${key.id}/change`, { scopes: ['audit:read'], label: 'auditor' })).status,
   ).toBe(200)
-  expect(await auditCount(server)).toBe(before + 1)
+  expect(await auditCount(server)).toBe(countBefore + 1)
   expect([await reads(secret), await metrics(secret)]).toEqual([403, 200])
   expect(await errorOf(await owner.post(`/api/keys/${key.id}/rotate`, { overlapHours: -1 }))).toEqual([
     400,
@@ -104,8 +104,8 @@ test('keys: settings that fit their kind, changes in use, rotation with overlap,
 })
 
 test('the expiry of a key in use can be set, moved and removed; the audit row has both values', async () => {
-  const made = await owner.post('/api/keys', { kind: 'publishable', label: 'page' })
-  const { id } = ((await made.json()) as { key: { id: string } }).key
+  const keyResponse = await owner.post('/api/keys', { kind: 'publishable', label: 'page' })
+  const { id } = ((await keyResponse.json()) as { key: { id: string } }).key
   const change = async (body: unknown) => {
     const answer = await owner.post(`/api/keys/${id}/change`, body)
     return answer.ok

@@ -18,20 +18,23 @@ function readTable(): Map<string, string[]> {
   const text = readFileSync(join(import.meta.dir, '../../server/identity/DESIGN.md'), 'utf8')
   const rows = text.matchAll(/^\| `([A-Z]+ \/api\S*)` +\| (.+?) +\|$/gm)
   return new Map(
-    [...rows].map(([, route = '', who = '']) => [route, who === 'signed in' ? [...people] : who.split(' ')]),
+    [...rows].map(([, route = '', roleText = '']) => [
+      route,
+      roleText === 'signed in' ? [...people] : roleText.split(' '),
+    ]),
   )
 }
 
 let server: TestServer
-let other: Org
+let otherOrg: Org
 const accounts = new Map<Person, string>()
 
 beforeAll(async () => {
   server = await testServer()
-  other = await makeOrg(server, 'other')
-  for (const who of people) {
-    const role: Role = who === 'operator' ? 'viewer' : who
-    accounts.set(who, (await makeAccount(server, server.org, role, { operator: who === 'operator' })).id)
+  otherOrg = await makeOrg(server, 'other')
+  for (const actor of people) {
+    const role: Role = actor === 'operator' ? 'viewer' : actor
+    accounts.set(actor, (await makeAccount(server, server.org, role, { operator: actor === 'operator' })).id)
   }
 }, 90_000)
 afterAll(() => server[Symbol.asyncDispose]())
@@ -63,9 +66,9 @@ interface Outcome {
   reason: string | undefined
 }
 
-async function call(method: string, path: string, who: Person | null): Promise<Outcome> {
+async function call(method: string, path: string, actor: Person | null): Promise<Outcome> {
   const headers: Record<string, string> = {}
-  if (who !== null) headers['cookie'] = await cookie(accounts.get(who)!, server.org)
+  if (actor !== null) headers['cookie'] = await cookie(accounts.get(actor)!, server.org)
   const filled = path.replaceAll(/:\w+/g, 'no-such-thing')
   const ended = new AbortController()
   const init = method === 'GET' ? { signal: ended.signal } : { body: '{}', signal: ended.signal }
@@ -90,7 +93,9 @@ describe('each route', () => {
   for (const route of routes) {
     const may = table.get(nameOf(route)) ?? []
     test(`${nameOf(route)} is for ${may.join(', ') || 'nobody'}`, async () => {
-      const outcomes = await Promise.all([null, ...people].map((who) => call(route.method, route.path, who)))
+      const outcomes = await Promise.all(
+        [null, ...people].map((actor) => call(route.method, route.path, actor)),
+      )
       const [outsider, ...members] = outcomes
       if (may.includes('anybody')) {
         expect(outcomes.map(({ reason }) => reason).filter((reason) => reason === 'wrong_role')).toEqual([])
@@ -99,14 +104,15 @@ describe('each route', () => {
       }
       expect(outsider).toEqual({ status: 401, reason: 'no_session' })
       // The operator of this test is also a viewer.
-      const allowed = (who: Person) => may.includes(who) || (who === 'operator' && may.includes('viewer'))
-      const got = people.map((who, at) => {
-        const { status, reason } = members[at]!
-        expect([who, status]).not.toEqual([who, 401])
-        expect([who, status < 500 || status === 503]).toEqual([who, true])
-        return [who, !(status === 403 && reason === 'wrong_role')]
+      const allowed = (actor: Person) =>
+        may.includes(actor) || (actor === 'operator' && may.includes('viewer'))
+      const got = people.map((actor, index) => {
+        const { status, reason } = members[index]!
+        expect([actor, status]).not.toEqual([actor, 401])
+        expect([actor, status < 500 || status === 503]).toEqual([actor, true])
+        return [actor, !(status === 403 && reason === 'wrong_role')]
       })
-      expect(got).toEqual(people.map((who) => [who, allowed(who)]))
+      expect(got).toEqual(people.map((actor) => [actor, allowed(actor)]))
     })
   }
 })
@@ -128,16 +134,16 @@ test('a page of another site changes nothing, whichever role is signed in', asyn
 })
 
 describe('records of another organization are not found', () => {
-  const when = Date.UTC(2026, 5, 1)
+  const timeMs = Date.UTC(2026, 5, 1)
   let ids: { [kind: string]: string }
   let owner: string
 
   beforeAll(async () => {
     const { store } = server
-    const outsider = await makeAccount(server, other, 'owner')
-    const theirs = await cookie(outsider.id, other)
+    const outsider = await makeAccount(server, otherOrg, 'owner')
+    const foreignCookie = await cookie(outsider.id, otherOrg)
     const post = async (path: string, body: unknown) =>
-      (await (await server.call(path, { body, headers: { cookie: theirs } })).json()) as Record<
+      (await (await server.call(path, { body, headers: { cookie: foreignCookie } })).json()) as Record<
         string,
         { id: string }
       >
@@ -150,7 +156,7 @@ describe('records of another organization are not found', () => {
       id: 'evt_theirs',
       siteId: 'theirs',
       sessionId: 's',
-      occurredAt: new Date(when).toISOString(),
+      occurredAt: new Date(timeMs).toISOString(),
       type: 'authz.evaluated',
       outcome: 'success',
     }
@@ -192,7 +198,7 @@ describe('records of another organization are not found', () => {
   })
 
   /** Ids of the other organization for `:id` and the like, with bodies that are valid in one's own. */
-  function theirs(path: string): { path: string; body?: unknown } | null {
+  function createForeignCall(path: string): { path: string; body?: unknown } | null {
     const fill = (id: string | undefined, body: unknown = {}) =>
       id === undefined ? null : { path: path.replace(/:\w+/, encodeURIComponent(id)), body }
     if (path.startsWith('/api/keys/'))
@@ -211,7 +217,7 @@ describe('records of another organization are not found', () => {
       return { path: path.replace(':siteId', 'theirs').replace(':version', '1') }
     if (path.startsWith('/api/memory/')) return { path: '/api/memory/theirs/versions/1' }
     if (path.startsWith('/api/webhooks/endpoints/')) {
-      const body = path.endsWith('replay') ? { from: new Date(when).toISOString() } : {}
+      const body = path.endsWith('replay') ? { from: new Date(timeMs).toISOString() } : {}
       return fill(ids['endpoint'], body)
     }
     if (path.startsWith('/api/webhooks/rules/')) return fill(ids['rule'], { until: null })
@@ -220,10 +226,10 @@ describe('records of another organization are not found', () => {
   }
 
   // Backups belong to the whole appliance, not to an organization.
-  const named = routes.filter(({ path }) => path.includes(':') && !path.startsWith('/api/backups/'))
-  for (const { method, path } of named) {
+  const itemRoutes = routes.filter(({ path }) => path.includes(':') && !path.startsWith('/api/backups/'))
+  for (const { method, path } of itemRoutes) {
     test(`${method} ${path}`, async () => {
-      const target = theirs(path)
+      const target = createForeignCall(path)
       if (target === null) throw new Error(`add the ids of the other organization for ${path}`)
       const answers: unknown[] = []
       for (const address of [
@@ -233,9 +239,9 @@ describe('records of another organization are not found', () => {
         const headers = { cookie: await cookie(owner, server.org) }
         const body = method === 'GET' || method === 'DELETE' ? {} : { body: target.body ?? {} }
         const answer = await server.call(address, { method, headers, ...body })
-        const { requestId, ...rest } = (await answer.json()) as { requestId: string }
+        const { requestId, ...otherFields } = (await answer.json()) as { requestId: string }
         expect(requestId).toStartWith('req_')
-        answers.push([answer.status, rest])
+        answers.push([answer.status, otherFields])
       }
       expect(answers[0]).toMatchObject([404, { error: 'not_found' }])
       expect(answers[1]).toEqual(answers[0])

@@ -37,9 +37,9 @@ test('an operator creates an organization and owns it; others cannot; switching 
     'forbidden',
     'wrong_role',
   ])
-  const made = await owner.post('/api/orgs', { name: 'Acme Zürich' })
-  expect(made.status).toBe(201)
-  const { org } = (await made.json()) as { org: { id: string; slug: string } }
+  const orgResponse = await owner.post('/api/orgs', { name: 'Acme Zürich' })
+  expect(orgResponse.status).toBe(201)
+  const { org } = (await orgResponse.json()) as { org: { id: string; slug: string } }
   expect(org.slug).toBe('acme-zurich')
   expect(await errorOf(await owner.post('/api/orgs', { name: 'x', slug: 'acme-zurich' }))).toEqual([
     409,
@@ -73,9 +73,10 @@ test('an operator creates an organization and owns it; others cannot; switching 
 async function rowsOf(dataDir: string, orgId: string): Promise<string[]> {
   const tables = await tablesWith(dataDir, 'org_id')
   expect(tables.length).toBeGreaterThan(12)
-  const of = (table: string) => `SELECT DISTINCT '${table}' AS name FROM "${table}" WHERE org_id = '${orgId}'`
-  const found = await rawSql<{ name: string }>(dataDir, tables.map(of).join(' UNION ALL '))
-  return found.map(({ name }) => name)
+  const selectFrom = (table: string) =>
+    `SELECT DISTINCT '${table}' AS name FROM "${table}" WHERE org_id = '${orgId}'`
+  const tableRows = await rawSql<{ name: string }>(dataDir, tables.map(selectFrom).join(' UNION ALL '))
+  return tableRows.map(({ name }) => name)
 }
 
 test('an organization is renamed, and deleted after a grace period: restored, requested again, then gone except for its chain', async () => {
@@ -83,7 +84,7 @@ test('an organization is renamed, and deleted after a grace period: restored, re
   const boss = await person(server, org, 'owner')
   const key = await server.store.keys.list({ orgId: org.id })
   expect(key).toEqual([])
-  const made = (await (await boss.post('/api/keys', { kind: 'ingest', label: 'x' })).json()) as {
+  const ingestKey = (await (await boss.post('/api/keys', { kind: 'ingest', label: 'x' })).json()) as {
     secret: string
   }
   const event = {
@@ -94,7 +95,7 @@ test('an organization is renamed, and deleted after a grace period: restored, re
     type: 'a.b',
     outcome: 'success',
   }
-  const send = () => server.call('/v1/sdk/events', { key: made.secret, body: { events: [event] } })
+  const send = () => server.call('/v1/sdk/events', { key: ingestKey.secret, body: { events: [event] } })
   expect((await send()).status).toBe(202)
   await boss.post('/api/sites', { siteId: 's', name: 'Shop', restricted: true })
   await boss.post('/api/invitations', { email: 'new@example.com', role: 'viewer' })
@@ -249,8 +250,8 @@ test('sessions are listed and revoked, and a new password ends the others', asyn
   type Account = { signIns: { id: string; current: boolean }[] }
   const list = async () => ((await (await me.call('/api/account')).json()) as Account).signIns
   expect((await list()).filter(({ current }) => current).length).toBe(1)
-  const mine = (await (await phone.call('/api/account')).json()) as Account
-  const phoneId = mine.signIns.find(({ current }) => current)?.id
+  const accountView = (await (await phone.call('/api/account')).json()) as Account
+  const phoneId = accountView.signIns.find(({ current }) => current)?.id
   expect((await owner.post(`/api/account/sign-ins/${phoneId}/end`)).status).toBe(404)
   expect((await me.post(`/api/account/sign-ins/${phoneId}/end`)).status).toBe(204)
   expect((await phone.call('/api/session')).status).toBe(401)
@@ -267,22 +268,22 @@ test('sessions are listed and revoked, and a new password ends the others', asyn
 
 test('a second factor: set, required, each code once, each recovery code once, removed', async () => {
   const me = await person(server, server.org, 'admin')
-  const begun = (await (await me.post('/api/account/second-factor/begin')).json()) as {
+  const enrolment = (await (await me.post('/api/account/second-factor/begin')).json()) as {
     seed: string
     token: string
   }
-  const totp = new TOTP({ secret: Secret.fromBase32(begun.seed) })
+  const totp = new TOTP({ secret: Secret.fromBase32(enrolment.seed) })
   const codeAt = (ms: number) => totp.generate({ timestamp: ms })
   const set = (code: string, secret = password) =>
-    me.post('/api/account/second-factor', { token: begun.token, code, password: secret })
+    me.post('/api/account/second-factor', { token: enrolment.token, code, password: secret })
   expect(await errorOf(await set(codeAt(0)))).toEqual([400, 'invalid_body', 'code'])
   expect(await errorOf(await set(codeAt(server.clock.now()), 'wrong'))).toEqual([
     403,
     'forbidden',
     'wrong_password',
   ])
-  const used = codeAt(server.clock.now())
-  const { recoveryCodes } = (await (await set(used)).json()) as { recoveryCodes: string[] }
+  const usedCode = codeAt(server.clock.now())
+  const { recoveryCodes } = (await (await set(usedCode)).json()) as { recoveryCodes: string[] }
   expect(recoveryCodes.length).toBe(10)
   const half = async () => {
     const answer = await server.call('/api/sign-in', { body: { email: me.email, password } })
@@ -291,13 +292,13 @@ test('a second factor: set, required, each code once, each recovery code once, r
   }
   const { token, secondFactor } = await half()
   expect(secondFactor).toBe(true)
-  const withCode = (code: string, of = token) =>
-    server.call('/api/sign-in/code', { body: { token: of, code } })
-  expect((await withCode(used)).status).toBe(401) // used when it was set
+  const withCode = (code: string, signInToken = token) =>
+    server.call('/api/sign-in/code', { body: { token: signInToken, code } })
+  expect((await withCode(usedCode)).status).toBe(401) // used when it was set
   server.clock.move(60_000)
   const good = codeAt(server.clock.now())
-  const both = await Promise.all([withCode(good), withCode(good)])
-  expect(both.map(({ status }) => status).sort()).toEqual([200, 401])
+  const bothResponses = await Promise.all([withCode(good), withCode(good)])
+  expect(bothResponses.map(({ status }) => status).sort()).toEqual([200, 401])
   server.clock.move(20 * 60_000)
   expect((await withCode(codeAt(server.clock.now()))).status).toBe(401) // the password was checked too long ago
   const later = await half()
@@ -320,12 +321,14 @@ test('a second factor: set, required, each code once, each recovery code once, r
 
 test('wrong codes are throttled', async () => {
   const me = await person(server, server.org, 'viewer')
-  const begun = (await (await me.post('/api/account/second-factor/begin')).json()) as {
+  const enrolment = (await (await me.post('/api/account/second-factor/begin')).json()) as {
     seed: string
     token: string
   }
-  const code = new TOTP({ secret: Secret.fromBase32(begun.seed) }).generate({ timestamp: server.clock.now() })
-  await me.post('/api/account/second-factor', { token: begun.token, code, password })
+  const code = new TOTP({ secret: Secret.fromBase32(enrolment.seed) }).generate({
+    timestamp: server.clock.now(),
+  })
+  await me.post('/api/account/second-factor', { token: enrolment.token, code, password })
   const { token } = (await (
     await server.call('/api/sign-in', { body: { email: me.email, password } })
   ).json()) as { token: string }
@@ -342,8 +345,8 @@ test('share links end when their creator is removed or may no longer share; the 
   const leaver = await person(server, org, 'admin')
   const demoted = await person(server, org, 'admin')
   const other = await person(server, org, 'owner')
-  const make = async (by: Person) =>
-    ((await (await by.post('/api/share-links', fields)).json()) as { token: string }).token
+  const make = async (creator: Person) =>
+    ((await (await creator.post('/api/share-links', fields)).json()) as { token: string }).token
   const tokens = [await make(leaver), await make(leaver), await make(demoted), await make(other)]
   const states = () => Promise.all(tokens.map(async (token) => (await server.call(`/share/${token}`)).status))
   expect(await states()).toEqual([200, 200, 200, 200])
@@ -351,7 +354,9 @@ test('share links end when their creator is removed or may no longer share; the 
     const answer = (await (await other.call('/api/people')).json()) as {
       members: { id: string; shareLinks: number }[]
     }
-    return [leaver, demoted, other].map(({ id }) => answer.members.find((each) => each.id === id)?.shareLinks)
+    return [leaver, demoted, other].map(
+      ({ id }) => answer.members.find((member) => member.id === id)?.shareLinks,
+    )
   }
   expect(await members()).toEqual([2, 1, 1])
   expect((await other.post(`/api/people/${demoted.id}/role`, { role: 'owner' })).status).toBe(200)

@@ -53,8 +53,8 @@ test('a key works from creation to revocation, and each leaves one audit row', a
   ])
   expect((await api(`/api/keys/${key.id}/revoke`, {})).status).toBe(200)
   const { entries } = await server.store.audit.list({ orgId: server.org.id, limit: 100, beforeSeq: null })
-  const about = entries.filter((entry) => entry.target === key.id).map((entry) => entry.action)
-  expect(about).toEqual(['ingest_key.revoked', 'ingest_key.created'])
+  const keyActions = entries.filter((entry) => entry.target === key.id).map((entry) => entry.action)
+  expect(keyActions).toEqual(['ingest_key.revoked', 'ingest_key.created'])
   expect(entries[0]!.actor).toStartWith('user:')
 })
 
@@ -99,9 +99,9 @@ test('a key of another organization answers like an unknown one', async () => {
   }
   await server.store.orgs.create({ org, audit })
   await server.key('ingest', { label: 'mine' })
-  const mine = (await server.store.keys.list({ orgId: server.org.id })).find((key) => key.label === 'mine')!
+  const ownKey = (await server.store.keys.list({ orgId: server.org.id })).find((key) => key.label === 'mine')!
   await server.store.keys.create({
-    key: { ...mine, id: newId('key'), orgId: org.id, hash: 'f'.repeat(64) },
+    key: { ...ownKey, id: newId('key'), orgId: org.id, hash: 'f'.repeat(64) },
     audit: { ...audit, id: newId('aud') },
   })
   const foreign = (await server.store.keys.list({ orgId: org.id }))[0]!

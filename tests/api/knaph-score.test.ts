@@ -16,11 +16,11 @@ test('the filled parts add up to the score that the server computes', () => {
     pageContexts: part,
   })
   fc.assert(
-    fc.property(snapshot, (given) => {
+    fc.property(snapshot, (snapshotValue) => {
       // As JSON, which omits fields without a value.
-      const sent = JSON.parse(JSON.stringify(given)) as JsonObject
-      const filled = scoreParts(sent).filter((one) => one.filled).length
-      expect(scoreWith(filled)).toBe(computedScore(sent))
+      const sentSnapshot = JSON.parse(JSON.stringify(snapshotValue)) as JsonObject
+      const filled = scoreParts(sentSnapshot).filter((scorePart) => scorePart.filled).length
+      expect(scoreWith(filled)).toBe(computedScore(sentSnapshot))
     }),
   )
 })

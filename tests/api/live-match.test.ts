@@ -7,7 +7,7 @@ import { testServer, type TestServer } from '../support/server.ts'
 
 let server: TestServer
 let cookie: string
-let sent: ReceivedEvent[]
+let sentEvents: ReceivedEvent[]
 let start = ''
 
 const pick = <T>(list: readonly T[], n: number): T => list[n % list.length] as T
@@ -48,7 +48,7 @@ beforeAll(async () => {
   const newest = (await ask<{ events: ReceivedEvent[] }>('/api/events?limit=1')).events[0]
   const keyId = newest?.record?.key ?? null
   expect(keyId).toStartWith('key_')
-  sent = (events as unknown as TraceEvent[])
+  sentEvents = (events as unknown as TraceEvent[])
     .filter(({ id }) => !refused.has(id))
     .map((event) => ({ receivedAt, event, record: recordOf(event, keyId, receivedAt) }))
 })
@@ -86,38 +86,38 @@ interface Missed {
 }
 
 const isoIn = (ms: number) => new Date(Date.now() + ms).toISOString()
-const where = (...pairs: [string, string][]): EventFilter => ({
+const createFilter = (...pairs: [string, string][]): EventFilter => ({
   types: [],
   outcomes: [],
   where: pairs.map(([name, value]) => ({ name, value })),
 })
 const filters: EventFilter[] = [
-  where(),
+  createFilter(),
   { types: ['tool.*'], outcomes: [] },
   { types: ['tool', 'authz.evaluated'], outcomes: ['error', 'blocked'] },
-  where(['siteId', 'blog'], ['sessionId', 's1'], ['sessionId', 's3']),
-  where(['vendor', '']),
-  where(['vendor', 'OpenAI'], ['trust', '']),
-  where(['name', 'GPTBot']),
-  where(['name', ''], ['purpose', 'x']),
-  where(['agentClass', 'dom']),
-  where(['class', 'dom'], ['agentClass', '']),
-  where(['tool', ''], ['tool', 'cart.add']),
-  where(['tool', 'CART.ADD']),
-  where(['protocol', 'bearer']),
-  where(['protocol', ''], ['subject', '']),
-  where(['subject', 'ann']),
-  where(['verdict', 'verified'], ['judgedBy', 'sender']),
-  where(['judgedBy', '']),
-  where(['judgedBy', 'appliance'], ['judgedBy', 'unknown']),
-  where(['door', 'events'], ['observedBy', '']),
-  where(['door', 'syslog'], ['door', '']),
-  where(['key', '']),
-  where(['network', '192.0.2.0/24']),
-  ...['allow', 'deny', 'review', ''].map((decision) => where(['decision', decision])),
-  where(['since', '2026-06-01T01:00:00Z'], ['until', '2026-06-01T02:00:30Z']),
-  where(['since', isoIn(-600_000)], ['until', isoIn(3_600_000)]),
-  where(['since', isoIn(3_600_000)]),
+  createFilter(['siteId', 'blog'], ['sessionId', 's1'], ['sessionId', 's3']),
+  createFilter(['vendor', '']),
+  createFilter(['vendor', 'OpenAI'], ['trust', '']),
+  createFilter(['name', 'GPTBot']),
+  createFilter(['name', ''], ['purpose', 'x']),
+  createFilter(['agentClass', 'dom']),
+  createFilter(['class', 'dom'], ['agentClass', '']),
+  createFilter(['tool', ''], ['tool', 'cart.add']),
+  createFilter(['tool', 'CART.ADD']),
+  createFilter(['protocol', 'bearer']),
+  createFilter(['protocol', ''], ['subject', '']),
+  createFilter(['subject', 'ann']),
+  createFilter(['verdict', 'verified'], ['judgedBy', 'sender']),
+  createFilter(['judgedBy', '']),
+  createFilter(['judgedBy', 'appliance'], ['judgedBy', 'unknown']),
+  createFilter(['door', 'events'], ['observedBy', '']),
+  createFilter(['door', 'syslog'], ['door', '']),
+  createFilter(['key', '']),
+  createFilter(['network', '192.0.2.0/24']),
+  ...['allow', 'deny', 'review', ''].map((decision) => createFilter(['decision', decision])),
+  createFilter(['since', '2026-06-01T01:00:00Z'], ['until', '2026-06-01T02:00:30Z']),
+  createFilter(['since', isoIn(-600_000)], ['until', isoIn(3_600_000)]),
+  createFilter(['since', isoIn(3_600_000)]),
 ]
 
 test.each(filters)('%j', async (filter) => {
@@ -125,17 +125,20 @@ test.each(filters)('%j', async (filter) => {
   for (const type of filter.types) params.append('type', type)
   for (const outcome of filter.outcomes) params.append('outcome', outcome)
   for (const { name, value } of filter.where ?? []) params.append(name, value)
-  const { events, more, ahead } = await ask<Missed>(`/api/live/missed?${params}`)
-  const expected = sent.filter((one) => matchesFilter(filter, one)).map((one) => one.event.id)
-  expect(events.map((one) => one.event.id)).toEqual(expected)
-  expect([more, ahead]).toEqual([false, false])
+  const { events, more: hasMore, ahead } = await ask<Missed>(`/api/live/missed?${params}`)
+  const expected = sentEvents
+    .filter((sentEvent) => matchesFilter(filter, sentEvent))
+    .map((sentEvent) => sentEvent.event.id)
+  expect(events.map((missedEvent) => missedEvent.event.id)).toEqual(expected)
+  expect([hasMore, ahead]).toEqual([false, false])
 })
 
 test('a position beyond the end of the log returns nothing and reports it', async () => {
   const end = await position()
-  const both = (after: string, to: string) => `/api/live/missed?${new URLSearchParams({ after, to })}`
-  expect(await ask<Missed>(both(start, start))).toMatchObject({ events: [], more: false, ahead: false })
-  expect(await ask<Missed>(both(end, start))).toMatchObject({ events: [], more: false, ahead: true })
+  const missedUrl = (afterCursor: string, to: string) =>
+    `/api/live/missed?${new URLSearchParams({ after: afterCursor, to })}`
+  expect(await ask<Missed>(missedUrl(start, start))).toMatchObject({ events: [], more: false, ahead: false })
+  expect(await ask<Missed>(missedUrl(end, start))).toMatchObject({ events: [], more: false, ahead: true })
   for (const query of ['', '?after=x&to=y', `?after=${encodeURIComponent(start)}`]) {
     const answer = await fetch(`${server.url}/api/live/missed${query}`, { headers: { cookie } })
     expect(answer.status).toBe(400)

@@ -23,7 +23,7 @@ async function listen(
   query: string,
   count: number,
   headers: Record<string, string> = {},
-  then?: () => Promise<void>,
+  callback?: () => Promise<void>,
 ) {
   const end = new AbortController()
   const response = await fetch(`${server.url}/api/live${query}`, {
@@ -42,10 +42,10 @@ async function listen(
     for (const message of messages) {
       position = /^id: (.+)$/m.exec(message)?.[1] ?? position
       const data = /^data: (.+)$/m.exec(message)?.[1]
-      if (/^event: ready$/m.test(message)) await then?.()
+      if (/^event: ready$/m.test(message)) await callback?.()
       if (!/^event: events$/m.test(message)) continue
       const { events } = JSON.parse(data!) as { events: { receivedAt: string; event: { id: string } }[] }
-      ids.push(...events.map((each) => each.event.id))
+      ids.push(...events.map((liveEvent) => liveEvent.event.id))
     }
     if (ids.length >= count) break
   }
@@ -57,7 +57,7 @@ test('events committed after the page was read arrive once; after a break the st
   await send(eventsInOrder(5, 'before_'))
   const page = (await (await server.call('/api/events', { headers: { cookie } })).json()) as { live: string }
   const first = await listen(`?after=${page.live}`, 300, {}, () => send(eventsInOrder(300, 'live_')))
-  expect(first.ids).toEqual(eventsInOrder(300, 'live_').map((each) => each.id))
+  expect(first.ids).toEqual(eventsInOrder(300, 'live_').map((sentEvent) => sentEvent.id))
   await send(eventsInOrder(3, 'gap_'))
   const again = await listen(`?after=${page.live}`, 3, { 'last-event-id': first.position })
   expect(again.ids).toEqual(['gap_1', 'gap_2', 'gap_3'])

@@ -55,14 +55,14 @@ testWith('nginx', 'requests reach the node that runs, and a live stream is not b
     const cookie = await server.signIn('owner')
     const stream = await fetch(`${base}/api/live`, { headers: { cookie } })
     const reader = stream.body!.getReader()
-    let seen = ''
+    let seenText = ''
     const reading = (async () => {
-      while (!seen.includes('evt_live')) seen += new TextDecoder().decode((await reader.read()).value)
+      while (!seenText.includes('evt_live')) seenText += new TextDecoder().decode((await reader.read()).value)
     })()
     await post('evt_live')
     await Promise.race([reading, Bun.sleep(5_000)])
     await reader.cancel()
-    expect(seen).toContain('evt_live')
+    expect(seenText).toContain('evt_live')
   } finally {
     child.signal('SIGTERM')
     await child.exited

@@ -195,8 +195,11 @@ test('the command line reports the loss, accepts it once and says so for ever', 
     1,
     expect.stringContaining('Evidence of the audit trail was missing: audit-heads, audit-checkpoints.'),
   ])
-  const asked = await cli(['accept-loss'], { dataDir })
-  expect([asked.code, asked.stderr]).toEqual([1, expect.stringContaining('audit-heads, audit-checkpoints')])
+  const questionExit = await cli(['accept-loss'], { dataDir })
+  expect([questionExit.code, questionExit.stderr]).toEqual([
+    1,
+    expect.stringContaining('audit-heads, audit-checkpoints'),
+  ])
   expect((await cli(['accept-loss', '--yes'], { dataDir })).code).toBe(0)
   expect((await cli(['accept-loss'], { dataDir })).stdout).toContain('Nothing is missing')
   const accepted = await cli(['verify', 'audit'], { dataDir })

@@ -53,14 +53,14 @@ async function read<T>(path: string, query: [string, string][], accept = 'applic
   return (accept === 'application/json' ? answer.json() : answer.text()) as Promise<T>
 }
 
-const some = (values: string[]) =>
+const optionalSubset = (values: string[]) =>
   fc.option(fc.uniqueArray(fc.constantFrom(...values), { minLength: 1 }), { nil: undefined })
 
 const question = fc.record(
   {
-    siteId: some([...sites, 'nobody']),
-    type: some([...types, 'authz.*', 'tool.*', 'none.at_all']),
-    outcome: some([...outcomes, 'review']),
+    siteId: optionalSubset([...sites, 'nobody']),
+    type: optionalSubset([...types, 'authz.*', 'tool.*', 'none.at_all']),
+    outcome: optionalSubset([...outcomes, 'review']),
     hoursBack: fc.integer({ min: 1, max: 700 }),
     minutes: fc.integer({ min: 0, max: 59 }),
     lengthHours: fc.option(fc.integer({ min: 0, max: 400 }), { nil: undefined }),
@@ -72,73 +72,76 @@ const question = fc.record(
 test('200 generated questions: count, timeline and Explore give the number of GET /v1/metrics and of the dashboard', async () => {
   let matches = 0
   const cookie = await server.signIn('viewer')
-  const property = fc.asyncProperty(question, async ({ hoursBack, minutes, lengthHours, by, ...filter }) => {
-    const sinceMs = server.clock.now() - hoursBack * hourMs - minutes * 60_000
-    const since = new Date(sinceMs).toISOString()
-    const until =
-      lengthHours === undefined ? {} : { until: new Date(sinceMs + lengthHours * hourMs).toISOString() }
-    const range = { since, ...until }
-    const lists = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined))
-    const ids = (filter.siteId ?? []).map((id): [string, string] => ['siteId', id])
-    const metrics = await read<MetricsAnswer>('/v1/metrics', [...Object.entries(range), ...ids])
-    const isType = (type: string) =>
-      filter.type?.some((each) =>
-        each.endsWith('.*') ? type.startsWith(each.slice(0, -1)) : type === each,
-      ) ?? true
-    const rows = metrics.rows.filter(
-      ({ type, outcome }) => isType(type) && (filter.outcome?.includes(outcome) ?? true),
-    )
-    const shown = await server.call(
-      `/api/metrics?${new URLSearchParams([...Object.entries(range), ...ids])}`,
-      { headers: { cookie } },
-    )
-    expect(await shown.json()).toEqual(metrics)
-    const sum = (of: { count: number }[]) => of.reduce((total, { count }) => total + count, 0)
-    // Without a type, questions about agents count requests or visits.
-    const unit = filter.type === undefined ? { unit: 'events' } : {}
-    const counted = await ask(server.call, key, 'count', {
-      ...lists,
-      ...range,
-      ...unit,
-      ...(by === undefined ? {} : { by }),
-    })
-    const timeline = await ask(server.call, key, 'timeline', { ...lists, ...range, ...unit })
-    const expected = {
-      count: sum(rows),
-      complete: true,
-      range: { since: metrics.since, until: metrics.until },
-    }
-    expect(counted).toMatchObject(expected)
-    expect(timeline).toMatchObject(expected)
-    expect(sum(timeline['points'] as { count: number }[])).toBe(expected.count)
-    expect(await explored(server.call, key, range, filter)).toBe(expected.count)
-    if (by !== undefined) {
-      const groups = Map.groupBy(
-        rows,
-        (row) => ({ type: row.type, outcome: row.outcome, siteId: row.siteId })[by],
+  const property = fc.asyncProperty(
+    question,
+    async ({ hoursBack, minutes, lengthHours, by: groupField, ...filter }) => {
+      const sinceMs = server.clock.now() - hoursBack * hourMs - minutes * 60_000
+      const since = new Date(sinceMs).toISOString()
+      const until =
+        lengthHours === undefined ? {} : { until: new Date(sinceMs + lengthHours * hourMs).toISOString() }
+      const range = { since, ...until }
+      const lists = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined))
+      const ids = (filter.siteId ?? []).map((id): [string, string] => ['siteId', id])
+      const metrics = await read<MetricsAnswer>('/v1/metrics', [...Object.entries(range), ...ids])
+      const isType = (type: string) =>
+        filter.type?.some((pattern) =>
+          pattern.endsWith('.*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern,
+        ) ?? true
+      const rows = metrics.rows.filter(
+        ({ type, outcome }) => isType(type) && (filter.outcome?.includes(outcome) ?? true),
       )
-      const listed = (counted['rows'] as { untrusted: string; count: number }[]).map((row) => [
-        row.untrusted,
-        row.count,
-      ])
-      expect(Object.fromEntries(listed)).toEqual(
-        Object.fromEntries([...groups].map(([name, of]) => [name, sum(of)])),
+      const shown = await server.call(
+        `/api/metrics?${new URLSearchParams([...Object.entries(range), ...ids])}`,
+        { headers: { cookie } },
       )
-    }
-    matches += expected.count
-  })
+      expect(await shown.json()).toEqual(metrics)
+      const sum = (countRows: { count: number }[]) => countRows.reduce((total, { count }) => total + count, 0)
+      // Without a type, questions about agents count requests or visits.
+      const unit = filter.type === undefined ? { unit: 'events' } : {}
+      const counted = await ask(server.call, key, 'count', {
+        ...lists,
+        ...range,
+        ...unit,
+        ...(groupField === undefined ? {} : { by: groupField }),
+      })
+      const timeline = await ask(server.call, key, 'timeline', { ...lists, ...range, ...unit })
+      const expected = {
+        count: sum(rows),
+        complete: true,
+        range: { since: metrics.since, until: metrics.until },
+      }
+      expect(counted).toMatchObject(expected)
+      expect(timeline).toMatchObject(expected)
+      expect(sum(timeline['points'] as { count: number }[])).toBe(expected.count)
+      expect(await explored(server.call, key, range, filter)).toBe(expected.count)
+      if (groupField !== undefined) {
+        const groups = Map.groupBy(
+          rows,
+          (row) => ({ type: row.type, outcome: row.outcome, siteId: row.siteId })[groupField],
+        )
+        const listed = (counted['rows'] as { untrusted: string; count: number }[]).map((row) => [
+          row.untrusted,
+          row.count,
+        ])
+        expect(Object.fromEntries(listed)).toEqual(
+          Object.fromEntries([...groups].map(([name, groupRows]) => [name, sum(groupRows)])),
+        )
+      }
+      matches += expected.count
+    },
+  )
   await fc.assert(property, { numRuns: runs(200) })
   expect(matches).toBeGreaterThan(1_000)
 }, 120_000)
 
 const filtered = fc.record(
   {
-    vendor: some(['vendor-0', 'vendor-3', 'nobody']),
-    tool: some([...tools, '']),
-    decision: some(['deny', 'allow']),
-    name: some(['Bot', '']),
-    sessionId: some(['session-1', 'session-2', 'nobody']),
-    type: some(['authz.*']),
+    vendor: optionalSubset(['vendor-0', 'vendor-3', 'nobody']),
+    tool: optionalSubset([...tools, '']),
+    decision: optionalSubset(['deny', 'allow']),
+    name: optionalSubset(['Bot', '']),
+    sessionId: optionalSubset(['session-1', 'session-2', 'nobody']),
+    type: optionalSubset(['authz.*']),
     minutes: fc.integer({ min: 1, max: 40_000 }),
     q: fc.constantFrom('verified', 'RULE-2', undefined),
   },
@@ -150,9 +153,9 @@ test('60 questions under other filters give the number of events of GET /v1/trac
     // Some questions cover whole hours, which hourly counts answer.
     const exactMs = server.clock.now() - minutes * 60_000
     const since = new Date(exactMs - (minutes % 2 === 0 ? exactMs % hourMs : 0)).toISOString()
-    const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined))
-    const query = Object.entries(given).flatMap(([name, value]) =>
-      [value].flat().map((each): [string, string] => [name, String(each)]),
+    const filterFields = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined))
+    const query = Object.entries(filterFields).flatMap(([name, value]) =>
+      [value].flat().map((item): [string, string] => [name, String(item)]),
     )
     if (query.length === 0) return
     const text = await read<string>('/v1/traces', [['since', since], ...query], 'application/x-ndjson')
@@ -163,25 +166,25 @@ test('60 questions under other filters give the number of events of GET /v1/trac
       .map((line) => JSON.parse(line) as TestEvent)
     if (query.every(([name]) => name === 'type')) return // counted in whole hours
     const counted = await ask(server.call, key, 'count', {
-      ...given,
+      ...filterFields,
       since,
       unit: 'events',
-      ...('q' in given ? {} : { by: 'vendor' }),
+      ...('q' in filterFields ? {} : { by: 'vendor' }),
     })
     expect([query, counted.count, counted.complete]).toEqual([query, events.length, true])
     for (const [tool, unit] of [
       ['find_events', {}],
       ['timeline', { unit: 'events' }],
     ] as const)
-      expect([tool, (await ask(server.call, key, tool, { ...given, since, ...unit })).count]).toEqual([
+      expect([tool, (await ask(server.call, key, tool, { ...filterFields, since, ...unit })).count]).toEqual([
         tool,
         events.length,
       ])
-    if ('q' in given) return
+    if ('q' in filterFields) return
     const groups = Object.fromEntries(
-      Object.entries(Object.groupBy(events, ({ agent }) => agent.vendor)).map(([name, of]) => [
+      Object.entries(Object.groupBy(events, ({ agent }) => agent.vendor)).map(([name, agentEvents]) => [
         name,
-        of!.length,
+        agentEvents!.length,
       ]),
     )
     const rows = counted['rows'] as { untrusted: string; count: number }[]
@@ -225,7 +228,7 @@ test('every answer has the parts of its schema, the same as text, and in the med
       [{ type: 'text', text: JSON.stringify(structuredContent) }],
     ])
     const issues: Parameters<typeof checkSchema>[2] = []
-    checkSchema(models.find((each) => each.name === name)!.outputSchema, structuredContent, issues)
+    checkSchema(models.find((model) => model.name === name)!.outputSchema, structuredContent, issues)
     expect([name, args, issues]).toEqual([name, args, []])
     expect(structuredContent.link).toStartWith(`${server.url}/`)
     tokens.push(JSON.stringify(result).length / 4) // with the text beside the structure
@@ -243,12 +246,12 @@ test('every answer has the parts of its schema, the same as text, and in the med
 test('paging returns every event once while new ones arrive, with the count of the first page', async () => {
   const args = { tool: 'search', last: '20d' }
   const first = await ask(server.call, key, 'find_events', { ...args, limit: 50 })
-  const seen: string[] = []
+  const seenIds: string[] = []
   const idsOf = (page: Answered) =>
-    (page['events'] as { untrusted: { id: string } }[]).map((one) => one.untrusted.id)
+    (page['events'] as { untrusted: { id: string } }[]).map((pageEvent) => pageEvent.untrusted.id)
   let page = first
   for (let n = 0; ; n++) {
-    seen.push(...idsOf(page))
+    seenIds.push(...idsOf(page))
     expect([page.count, page.range, page.filter]).toEqual([first.count, first.range, first.filter])
     if (page['nextCursor'] === null) break
     expect(page.complete).toBe(false)
@@ -258,18 +261,18 @@ test('paging returns every event once while new ones arrive, with the count of t
     page = await ask(server.call, key, 'find_events', { limit: 50, cursor: page['nextCursor'] })
   }
   expect(page.complete).toBe(true)
-  expect(seen.length).toBe(first.count!)
-  expect(new Set(seen).size).toBe(seen.length)
+  expect(seenIds.length).toBe(first.count!)
+  expect(new Set(seenIds).size).toBe(seenIds.length)
 
   const story = await ask(server.call, key, 'session_story', { id: 'session-5', limit: 10 })
   const events = [...idsOf(story)]
-  for (let at = story; at['nextCursor'] !== null;) {
-    at = await ask(server.call, key, 'session_story', {
+  for (let storyPage = story; storyPage['nextCursor'] !== null;) {
+    storyPage = await ask(server.call, key, 'session_story', {
       id: 'session-5',
       limit: 10,
-      cursor: at['nextCursor'],
+      cursor: storyPage['nextCursor'],
     })
-    events.push(...idsOf(at))
+    events.push(...idsOf(storyPage))
   }
   expect([events.length, new Set(events).size]).toEqual([story.count!, story.count!])
 })
@@ -277,11 +280,11 @@ test('paging returns every event once while new ones arrive, with the count of t
 test('a refusal is explained with its rule, the tool of its time and what came before', async () => {
   const tool = { name: 'checkout.pay', description: 'Pays for the cart.' }
   await server.call('/v1/sdk/tools', { key: ingest, body: { siteId: 'shop-z', tools: [tool] } })
-  const at = (ms: number) => new Date(server.clock.now() + ms).toISOString()
-  const of = { siteId: 'shop-z', sessionId: 'refused' }
+  const isoAt = (ms: number) => new Date(server.clock.now() + ms).toISOString()
+  const scope = { siteId: 'shop-z', sessionId: 'refused' }
   await post([
-    event('before', { ...of, type: 'agent.detected', outcome: 'success', occurredAt: at(-1) }),
-    event('no', { ...of, occurredAt: at(0) }),
+    event('before', { ...scope, type: 'agent.detected', outcome: 'success', occurredAt: isoAt(-1) }),
+    event('no', { ...scope, occurredAt: isoAt(0) }),
   ])
   const newest = await ask(server.call, key, 'explain_refusal', { siteId: 'shop-z' })
   expect(newest).toMatchObject({
@@ -294,8 +297,11 @@ test('a refusal is explained with its rule, the tool of its time and what came b
     toolThen: { version: 1, untrusted: 'Pays for the cart.' },
     earlier: [{ untrusted: { id: 'before' } }],
   })
-  const named = await ask(server.call, key, 'explain_refusal', { id: 'no' })
-  expect([named['refusal'], named.link]).toEqual([newest['refusal'], `${server.url}/authz?why=no`])
+  const missingAnswer = await ask(server.call, key, 'explain_refusal', { id: 'no' })
+  expect([missingAnswer['refusal'], missingAnswer.link]).toEqual([
+    newest['refusal'],
+    `${server.url}/authz?why=no`,
+  ])
 })
 
 /** Stores orders for assistants in every text of events, tools and site memory; returns one of the events. */
@@ -316,7 +322,7 @@ async function plantOrders(): Promise<TestEvent> {
   const plant = (n: number) =>
     `PLANT${n} ${order}${unseen[n % unseen.length]}${'x'.repeat(n % 9 === 0 ? 700 : 0)}`
   const planted = Array.from({ length: 20 }, (_, n) => {
-    const text = (at: number, max: number) => plant(n * 5 + at).slice(0, max)
+    const text = (index: number, max: number) => plant(n * 5 + index).slice(0, max)
     return event(text(0, 190), {
       occurredAt: new Date(server.clock.now() - n * 1_000).toISOString(),
       siteId: text(1, 180),
@@ -336,7 +342,11 @@ async function plantOrders(): Promise<TestEvent> {
   })
   await post([
     ...planted,
-    ...planted.map((one) => ({ ...one, id: `a ${one.id}`.slice(0, 200), type: 'authz.evaluated' })),
+    ...planted.map((plantedEvent) => ({
+      ...plantedEvent,
+      id: `a ${plantedEvent.id}`.slice(0, 200),
+      type: 'authz.evaluated',
+    })),
   ])
   const pushed = [{ name: plant(1).slice(0, 100), description: plant(2), title: plant(3).slice(0, 150) }]
   await server.call('/v1/sdk/tools', { key: ingest, body: { siteId: plant(1).slice(0, 180), tools: pushed } })
@@ -352,7 +362,7 @@ function hostileQuestions({ id, sessionId }: TestEvent): [tool: string, args: ob
   return [
     ...everyQuestion.filter(([name]) => name !== 'get_event' && name !== 'session_story'),
     ...['type', 'outcome', 'siteId', 'vendor', 'name', 'tool', 'ruleId', 'reason', 'page', 'class'].map(
-      (by): [string, object] => ['count', { by, last: '1h', limit: 100 }],
+      (groupField): [string, object] => ['count', { by: groupField, last: '1h', limit: 100 }],
     ),
     ['find_events', { last: '1h', limit: 50 }],
     ['find_sessions', { last: '1h', limit: 50 }],
@@ -364,16 +374,16 @@ function hostileQuestions({ id, sessionId }: TestEvent): [tool: string, args: ob
 
 test('100 planted injections are only in fields marked untrusted, without unseen characters, at most 500 long', async () => {
   const whole = await plantOrders()
-  let seen = 0
+  let seenCount = 0
   for (const [name, args] of hostileQuestions(whole)) {
     const { result } = await callTool(server.call, key, name, args)
     expect([name, result?.['isError']]).toEqual([name, undefined])
-    const { filter, link, ...rest } = result!['structuredContent'] as Answered
+    const { filter, link, ...otherFields } = result!['structuredContent'] as Answered
     // The caller's own words come back in the filter and the link.
     if (!('id' in args)) expect(`${JSON.stringify(filter)} ${link}`).not.toMatch(/plant/i)
-    seen += expectMarked(rest, false)
+    seenCount += expectMarked(otherFields, false)
   }
-  expect(seen).toBeGreaterThan(100)
+  expect(seenCount).toBeGreaterThan(100)
   const escaped = (await ask(server.call, key, 'find_events', { sessionId: [whole.sessionId], limit: 1 }))[
     'events'
   ] as { untrusted: { id: string } }[]
@@ -396,9 +406,9 @@ function expectMarked(value: unknown, isMarked: boolean): number {
     return /plant/i.test(value) ? 1 : 0
   }
   if (typeof value !== 'object' || value === null) return 0
-  return Object.entries(value).reduce((sum, [name, one]) => {
+  return Object.entries(value).reduce((sum, [name, member]) => {
     if (!isMarked) expect(name).not.toMatch(/plant/i)
-    return sum + expectMarked(one, isMarked || name === 'untrusted')
+    return sum + expectMarked(member, isMarked || name === 'untrusted')
   }, 0)
 }
 
@@ -406,16 +416,16 @@ test('where events have expired, find_events counts those that are stored, and c
   const orgId = server.org.id
   const range = { since: new Date(server.clock.now() - 600 * hourMs).toISOString().slice(0, 10) }
   const all = { ...range, unit: 'events' }
-  const before = await ask(server.call, key, 'find_events', range)
-  expect((await ask(server.call, key, 'count', all)).count).toBe(before.count)
+  const answerBefore = await ask(server.call, key, 'find_events', range)
+  expect((await ask(server.call, key, 'count', all)).count).toBe(answerBefore.count)
   while (!(await server.store.events.expire({ orgId, receivedBeforeMs: 0, beforeSeq: 301 })).done);
   const text = await read<string>('/v1/traces', Object.entries(range), 'application/x-ndjson')
   const stored = text.trimEnd().split('\n').length - 1
-  expect(stored).toBeLessThan(before.count!)
+  expect(stored).toBeLessThan(answerBefore.count!)
   expect((await ask(server.call, key, 'find_events', range)).count).toBe(stored)
-  expect((await ask(server.call, key, 'count', all)).count).toBe(before.count)
-  const under = { ...all, vendor: ['vendor-0'] }
-  expect((await ask(server.call, key, 'count', under)).complete).toBe(true) // from hourly counts
-  const two = await ask(server.call, key, 'count', { ...under, name: 'Bot' })
+  expect((await ask(server.call, key, 'count', all)).count).toBe(answerBefore.count)
+  const vendorRange = { ...all, vendor: ['vendor-0'] }
+  expect((await ask(server.call, key, 'count', vendorRange)).complete).toBe(true) // from hourly counts
+  const two = await ask(server.call, key, 'count', { ...vendorRange, name: 'Bot' })
   expect(two.complete).toBe(false) // from events, of which some that matched have expired
 })

@@ -78,8 +78,8 @@ export function targetOf(client: McpClient, text: string, variables: { [name: st
   if (strange.length > 0 || missing.length > 0 || wrongType)
     throw new Error(`${client}: ${forms[client].docs} knows no ${text}`)
   if ('command' in entry) return { command: entry['command'] as string, args: entry['args'] as string[] }
-  const { Authorization: given = '' } = (entry['headers'] ?? {}) as { Authorization?: string }
-  const name = variable === null ? String(entry['bearer_token_env_var']) : variable.exec(given)?.[1]
+  const { Authorization: authorization = '' } = (entry['headers'] ?? {}) as { Authorization?: string }
+  const name = variable === null ? String(entry['bearer_token_env_var']) : variable.exec(authorization)?.[1]
   const key = variables[name ?? '']
   if (key === undefined) throw new Error(`${client} finds no key in ${text}`)
   return { url: entry['url'] as string, headers: { Authorization: `Bearer ${key}` } }
@@ -113,9 +113,13 @@ async function librariesIn(folder: string): Promise<{ v1: Library; v2: Library }
   if ((await child.exited) !== 0) throw new Error(child.stderr())
   const load = async (name: string) =>
     (await import(pathToFileURL(Bun.resolveSync(name, folder)).href)) as Library
-  const one = (name: string) => load(`@modelcontextprotocol/sdk/client/${name}.js`)
+  const loadLibrary = (name: string) => load(`@modelcontextprotocol/sdk/client/${name}.js`)
   return {
-    v1: { ...(await one('index')), ...(await one('streamableHttp')), ...(await one('stdio')) },
+    v1: {
+      ...(await loadLibrary('index')),
+      ...(await loadLibrary('streamableHttp')),
+      ...(await loadLibrary('stdio')),
+    },
     v2: {
       ...(await load('@modelcontextprotocol/client')),
       ...(await load('@modelcontextprotocol/client/stdio')),
@@ -159,12 +163,12 @@ const questions: [tool: string, args: object][] = [
 
 /** Without what differs between two answers to the same question. */
 function steady({ structuredContent }: ToolAnswer): object {
-  const { now: _now, nextCursor: _cursor, ...rest } = structuredContent ?? {}
-  return rest
+  const { now: _now, nextCursor: _cursor, ...stableFields } = structuredContent ?? {}
+  return stableFields
 }
 
 /** The libraries check each answer against the schema of its tool. Returns the answers. */
-async function asked(client: Client): Promise<object[]> {
+async function askAll(client: Client): Promise<object[]> {
   const { tools } = await client.listTools()
   const names = tools.map(({ name }) => name)
   if (questions.some(([name]) => !names.includes(name)) || names.length !== questions.length)
@@ -185,8 +189,8 @@ async function asked(client: Client): Promise<object[]> {
 
 async function fill(appliance: Appliance): Promise<string> {
   const make = async (kind: string) => {
-    const made = await appliance.cli('key', 'create', '--kind', kind, '--label', kind, '--json')
-    return (JSON.parse(made.stdout) as { key: string }).key
+    const keyExit = await appliance.cli('key', 'create', '--kind', kind, '--label', kind, '--json')
+    return (JSON.parse(keyExit.stdout) as { key: string }).key
   }
   const events = Array.from({ length: 40 }, (_, n) =>
     event(`e${n}`, {
@@ -223,7 +227,7 @@ async function main(): Promise<void> {
       const target = targetOf(client, child.stdout(), variables)
       for (const { library, options } of ways) {
         const session = await connected(libraries[library], options, target)
-        const answers = await asked(session)
+        const answers = await askAll(session)
         const revision = session.getNegotiatedProtocolVersion?.() ?? 'legacy'
         await session.close()
         expected ??= answers

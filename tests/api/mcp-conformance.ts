@@ -126,9 +126,9 @@ export const diagnosticServer: McpServer = {
     inputSchema: (name === 'json_schema_2020_12_tool' ? schema2020 : { type: 'object' }) as Schema,
   })),
   async call(name) {
-    const found = diagnostics[name]
-    if (found === undefined) throw new RpcError(-32602, `Unknown tool: ${name}`)
-    return found()
+    const diagnostic = diagnostics[name]
+    if (diagnostic === undefined) throw new RpcError(-32602, `Unknown tool: ${name}`)
+    return diagnostic()
   },
 }
 
@@ -183,8 +183,8 @@ const notDeclared = /^sep-2549-(?:prompts|resources)-/
 const needsDiagnostics =
   /^sep-2575-(?:server-rejects-undeclared-capability|missing-capability-http-400|http-server-no-independent-requests-on-stream|server-no-log-without-loglevel)$/
 
-function isExpected({ id }: Check, against: Against): boolean {
-  return notDeclared.test(id) || (against === 'executable' && needsDiagnostics.test(id))
+function isExpected({ id }: Check, target: Against): boolean {
+  return notDeclared.test(id) || (target === 'executable' && needsDiagnostics.test(id))
 }
 
 interface Check {
@@ -198,16 +198,16 @@ async function checksOf(program: string, url: string, scenario: string, revision
   const words = ['server', '--url', url, '--scenario', scenario, '--spec-version', revision, '-o', out.path]
   const child = run([process.execPath, program, ...words], { cwd: out.path, env: inherited })
   await child.exited
-  const found = [...new Bun.Glob('**/checks.json').scanSync(out.path)]
-  if (found[0] === undefined)
+  const checkPaths = [...new Bun.Glob('**/checks.json').scanSync(out.path)]
+  if (checkPaths[0] === undefined)
     return [{ id: scenario, status: 'NOT RUN', errorMessage: child.stdout() + child.stderr() }]
-  return (await Bun.file(join(out.path, found[0])).json()) as Check[]
+  return (await Bun.file(join(out.path, checkPaths[0])).json()) as Check[]
 }
 
 async function main(): Promise<number> {
   const appliance = await startAppliance()
-  const made = await appliance.cli('key', 'create', '--kind', 'secret', '--label', 'conformance', '--json')
-  const relay = serveRelay(appliance.url, (JSON.parse(made.stdout) as { key: string }).key)
+  const keyExit = await appliance.cli('key', 'create', '--kind', 'secret', '--label', 'conformance', '--json')
+  const relay = serveRelay(appliance.url, (JSON.parse(keyExit.stdout) as { key: string }).key)
   const fixed = serveDiagnostics()
   const urls = {
     executable: `http://localhost:${relay.port}/mcp`,
@@ -219,16 +219,16 @@ async function main(): Promise<number> {
   for (const { version, revision, scenarios } of suites) {
     const program = programs.get(version) ?? (await install(version, join(folder.path, version)))
     programs.set(version, program)
-    for (const against of ['executable', 'diagnostics'] as const)
-      for (const scenario of scenarios[against]) {
-        const checks = await checksOf(program, urls[against], scenario, revision)
+    for (const target of ['executable', 'diagnostics'] as const)
+      for (const scenario of scenarios[target]) {
+        const checks = await checksOf(program, urls[target], scenario, revision)
         const counts = Object.entries(Object.groupBy(checks, ({ status }) => status)).map(
-          ([status, of]) => `${of!.length} ${status}`,
+          ([status, statusChecks]) => `${statusChecks!.length} ${status}`,
         )
-        console.info(`${version} ${revision} ${against} ${scenario}: ${counts.join(', ')}`)
+        console.info(`${version} ${revision} ${target} ${scenario}: ${counts.join(', ')}`)
         const wrong = checks.filter(({ status }) => !['SUCCESS', 'INFO', 'SKIPPED'].includes(status))
         for (const check of wrong) {
-          const isFailure = !isExpected(check, against)
+          const isFailure = !isExpected(check, target)
           if (isFailure) failures++
           console.info(
             `  ${isFailure ? check.status : 'not declared'} ${check.id}: ${check.errorMessage ?? ''}`,

@@ -39,9 +39,9 @@ beforeAll(async () => {
   key = await server.key('secret', { label: 'assistant' })
   const ingest = await server.key('ingest')
   const now = server.clock.now()
-  const at = (n: number) => new Date(now - n * 60_000).toISOString()
+  const minutesAgo = (n: number) => new Date(now - n * 60_000).toISOString()
   const events = Array.from({ length: 40 }, (_, n) =>
-    event(`evt_${n}`, { occurredAt: at(n), sessionId: `s${n % 3}` }),
+    event(`evt_${n}`, { occurredAt: minutesAgo(n), sessionId: `s${n % 3}` }),
   )
   expect((await server.call('/v1/sdk/events', { key: ingest, body: { events } })).status).toBe(202)
   const tools = [{ name: 'checkout.pay', description: 'Pays.' }]
@@ -82,9 +82,9 @@ describe('the revisions that begin with initialize', () => {
       const listed = (await rpc(request('tools/list', {}), headers)).result
       expect(listOf(listed)).toEqual(names)
       expect(listed).not.toHaveProperty('ttlMs')
-      const called = await rpc(request('tools/call', { name: 'count' }), headers)
-      expect(called.result).toMatchObject({ structuredContent: { count: 40 } })
-      expect(called.result).not.toHaveProperty('resultType')
+      const callAnswer = await rpc(request('tools/call', { name: 'count' }), headers)
+      expect(callAnswer.result).toMatchObject({ structuredContent: { count: 40 } })
+      expect(callAnswer.result).not.toHaveProperty('resultType')
       expect(await rpc(request('resources/list'), headers)).toMatchObject({
         status: 200,
         error: { code: -32601 },
@@ -94,15 +94,15 @@ describe('the revisions that begin with initialize', () => {
   )
 
   test('another version gets the newest before it; no header counts as one of them', async () => {
-    for (const [asked, agreed] of [
+    for (const [askedVersion, agreed] of [
       ['2024-10-07', '2024-11-05'],
       ['2025-05-01', '2025-03-26'],
       [modernVersion, '2025-11-25'],
       ['2099-01-01', '2025-11-25'],
       ['DRAFT', '2025-11-25'],
     ]) {
-      const { result } = await rpc(request('initialize', { protocolVersion: asked, capabilities: {} }))
-      expect([asked, result?.['protocolVersion']]).toEqual([asked, agreed])
+      const { result } = await rpc(request('initialize', { protocolVersion: askedVersion, capabilities: {} }))
+      expect([askedVersion, result?.['protocolVersion']]).toEqual([askedVersion, agreed])
     }
     expect((await rpc(request('initialize', {}))).error?.code).toBe(-32602)
     expect(listOf((await rpc(request('tools/list'))).result)).toEqual(names)
@@ -157,32 +157,37 @@ test('null is an absent value of every message and every tool, and so is an empt
   expect(listOf((await rpc(request('tools/list', { cursor: '' }))).result)).toEqual(names)
   const { result } = await rpc(request('tools/list'))
   const tools = (result as { tools: { name: string; inputSchema: Schema }[] }).tools
-  let tried = 0
+  let triedCount = 0
   for (const { name, inputSchema } of tools) {
     const { properties = {}, required = [] } = inputSchema
-    const given = Object.fromEntries(
-      required.map((each) => [each, name === 'session_story' ? 's1' : 'evt_1']),
+    const requiredArguments = Object.fromEntries(
+      required.map((argumentName) => [argumentName, name === 'session_story' ? 's1' : 'evt_1']),
     )
     const shape = async (args: object) => {
       const answer = await callTool(server.call, key, name, args)
       const { filter, count } = (answer.result?.['structuredContent'] ?? {}) as Answered
       return { isError: answer.result?.['isError'] === true, filter, count }
     }
-    const plain = await shape(given)
-    for (const argument of Object.keys(properties).filter((each) => !required.includes(each))) {
+    const plain = await shape(requiredArguments)
+    for (const argument of Object.keys(properties).filter((candidate) => !required.includes(candidate))) {
       const empty = properties[argument]!.type === 'array' ? [] : ''
       for (const value of [null, empty]) {
-        expect({ name, argument, value, ...(await shape({ ...given, [argument]: value })) }).toEqual({
+        expect({
+          name,
+          argument,
+          value,
+          ...(await shape({ ...requiredArguments, [argument]: value })),
+        }).toEqual({
           name,
           argument,
           value,
           ...plain,
         })
-        tried++
+        triedCount++
       }
     }
   }
-  expect(tried).toBeGreaterThan(200)
+  expect(triedCount).toBeGreaterThan(200)
 })
 
 describe('2026-07-28', () => {
@@ -203,8 +208,11 @@ describe('2026-07-28', () => {
     expect(listed.result).toMatchObject({ ...cached, _meta: info })
     expect(listOf(listed.result)).toEqual(names)
     expect(await modern(server.call, key, 'tools/list')).toEqual(listed)
-    const called = await modern(server.call, key, 'tools/call', { name: 'count', arguments: { last: '24h' } })
-    expect(called).toMatchObject({
+    const callAnswer = await modern(server.call, key, 'tools/call', {
+      name: 'count',
+      arguments: { last: '24h' },
+    })
+    expect(callAnswer).toMatchObject({
       status: 200,
       id: 1,
       result: { resultType: 'complete', structuredContent: { count: 40 } },
@@ -238,23 +246,30 @@ describe('2026-07-28', () => {
       { 'mcp-name': 'Count' },
       { 'mcp-name': '=?base64?Y291bnQ?' },
     ]
-    for (const one of wrong)
-      expect(await rpc(call, { ...whole, ...one })).toMatchObject({ status: 400, error: { code: -32020 } })
+    for (const headerChange of wrong)
+      expect(await rpc(call, { ...whole, ...headerChange })).toMatchObject({
+        status: 400,
+        error: { code: -32020 },
+      })
     for (const missing of Object.keys(whole)) {
-      const rest = Object.fromEntries(Object.entries(whole).filter(([name]) => name !== missing))
-      expect(await rpc(call, rest)).toMatchObject({ status: 400, id: 1, error: { code: -32020 } })
+      const otherHeaders = Object.fromEntries(Object.entries(whole).filter(([name]) => name !== missing))
+      expect(await rpc(call, otherHeaders)).toMatchObject({ status: 400, id: 1, error: { code: -32020 } })
     }
   })
 
   test('a request without what _meta must have, or of an unknown version, is refused', async () => {
     const discover = (meta: object) => request('server/discover', { _meta: meta })
-    const named = { ...header, 'mcp-method': 'server/discover' }
+    const discoverHeaders = { ...header, 'mcp-method': 'server/discover' }
     const version = 'io.modelcontextprotocol/protocolVersion'
     const { [version]: _version, ...versionless } = modernMeta
     for (const meta of [{}, versionless, { [version]: modernVersion }])
-      expect(await rpc(discover(meta), named)).toMatchObject({ status: 400, id: 1, error: { code: -32602 } })
+      expect(await rpc(discover(meta), discoverHeaders)).toMatchObject({
+        status: 400,
+        id: 1,
+        error: { code: -32602 },
+      })
     const future = await rpc(discover({ ...modernMeta, [version]: '2099-01-01' }), {
-      ...named,
+      ...discoverHeaders,
       'mcp-protocol-version': '2099-01-01',
     })
     const data = { supported: expect.arrayContaining([modernVersion, '2024-11-05']), requested: '2099-01-01' }
@@ -318,16 +333,18 @@ test('limits: bytes, media types, encodings, arguments', async () => {
   expect((await call({ 'content-type': 'text/plain' })).status).toBe(415)
   expect((await call({ accept: 'text/html' })).status).toBe(406)
   expect((await server.call('/mcp?x=1', { key, body: request('ping') })).status).toBe(400)
-  const told = (args: object) => mistake(server.call, key, 'count', args)
-  expect(await told({ nosuch: 1 })).toStartWith('nosuch is not a known field. Known: type,')
-  expect(await told({ type: 'No Type' })).toContain('type must be')
-  expect(await told({ vendor: Array<string>(101).fill('v') })).toContain('at most 100 values')
-  expect(await told({ vendor: 'v'.repeat(201) })).toContain('at most 200 characters')
-  expect(await told({ since: 'yesterday' })).toContain('RFC 3339')
-  expect(await told({ last: '7d', since: '2026-01-01' })).toContain('cannot be combined')
-  expect(await told({ last: '0d' })).toContain('last must match')
-  expect(await told({ by: 'subject' })).toStartWith('by must be one of "type", "outcome", "siteId", "class",')
-  expect(await told({ q: 'x'.repeat(5_000), last: '1h' })).toContain('q must have')
+  const readMistake = (args: object) => mistake(server.call, key, 'count', args)
+  expect(await readMistake({ nosuch: 1 })).toStartWith('nosuch is not a known field. Known: type,')
+  expect(await readMistake({ type: 'No Type' })).toContain('type must be')
+  expect(await readMistake({ vendor: Array<string>(101).fill('v') })).toContain('at most 100 values')
+  expect(await readMistake({ vendor: 'v'.repeat(201) })).toContain('at most 200 characters')
+  expect(await readMistake({ since: 'yesterday' })).toContain('RFC 3339')
+  expect(await readMistake({ last: '7d', since: '2026-01-01' })).toContain('cannot be combined')
+  expect(await readMistake({ last: '0d' })).toContain('last must match')
+  expect(await readMistake({ by: 'subject' })).toStartWith(
+    'by must be one of "type", "outcome", "siteId", "class",',
+  )
+  expect(await readMistake({ q: 'x'.repeat(5_000), last: '1h' })).toContain('q must have')
   expect(await mistake(server.call, key, 'find_events', { cursor: 'x' })).toContain('cursor')
   expect(await mistake(server.call, key, 'get_event', { id: 'nobody' })).toBe('No event has this id.')
   expect(await mistake(server.call, key, 'session_story', { id: 'nobody' })).toBe('No session has this id.')
@@ -358,8 +375,11 @@ test('a page of another site is refused, one of this machine is not', async () =
 
 describe('keys', () => {
   test('only secret keys', async () => {
-    const none = await server.call('/mcp', { body: request('ping') })
-    expect([none.status, none.headers.get('www-authenticate')]).toEqual([401, 'Bearer realm="sightglass"'])
+    const keylessResponse = await server.call('/mcp', { body: request('ping') })
+    expect([keylessResponse.status, keylessResponse.headers.get('www-authenticate')]).toEqual([
+      401,
+      'Bearer realm="sightglass"',
+    ])
     expect((await server.call('/mcp', { key: 'agtx_sk_wrong', body: request('ping') })).status).toBe(401)
     for (const kind of ['ingest', 'publishable'] as const)
       expect((await server.call('/mcp', { key: await server.key(kind), body: request('ping') })).status).toBe(
@@ -371,7 +391,8 @@ describe('keys', () => {
     const metrics = await server.key('secret', { scopes: ['metrics:read'] })
     const traces = await server.key('secret', { scopes: ['traces:read'] })
     const hooks = await server.key('secret', { scopes: ['webhooks:read'] })
-    const listed = async (of: string) => listOf((await send(server.call, of, request('tools/list'))).result)
+    const listed = async (apiKey: string) =>
+      listOf((await send(server.call, apiKey, request('tools/list'))).result)
     expect(await listed(metrics)).toEqual(names.slice(0, 3))
     expect(await listed(traces)).toEqual(names.slice(3))
     expect(await listed(hooks)).toEqual([])
@@ -396,9 +417,9 @@ describe('keys', () => {
   })
 
   test('another organization sees nothing of this one', async () => {
-    const other = await makeOrg(server, 'elsewhere')
-    const made = { orgId: other.id, kind: 'secret' as const, label: 'x', actor: 'cli' }
-    const foreign = (await mintKey(server.store, made, server.clock)).secret
+    const otherOrg = await makeOrg(server, 'elsewhere')
+    const keyFields = { orgId: otherOrg.id, kind: 'secret' as const, label: 'x', actor: 'cli' }
+    const foreign = (await mintKey(server.store, keyFields, server.clock)).secret
     expect(await ask(server.call, foreign, 'count')).toMatchObject({ count: 0 })
     expect(await mistake(server.call, foreign, 'get_event', { id: 'evt_1' })).toBe('No event has this id.')
     const { nextCursor } = await ask(server.call, key, 'find_events', { limit: 1 })
@@ -421,25 +442,25 @@ const entriesOf = async () =>
 
 test('a session of questions is one entry, written before its first answer', async () => {
   const fresh = await server.key('secret', { label: 'auditor' })
-  const before = (await entriesOf()).length
+  const countBefore = (await entriesOf()).length
   await send(server.call, fresh, request('tools/list'))
-  expect((await entriesOf()).length).toBe(before) // nothing was read
+  expect((await entriesOf()).length).toBe(countBefore) // nothing was read
   await Promise.all(
     Array.from({ length: 8 }, () => modern(server.call, fresh, 'tools/call', { name: 'count' })),
   )
   await ask(server.call, fresh, 'timeline')
-  const [entry, ...rest] = await entriesOf()
-  expect(rest.length).toBe(before)
+  const [entry, ...otherEntries] = await entriesOf()
+  expect(otherEntries.length).toBe(countBefore)
   expect(entry).toMatchObject({
     actor: expect.stringMatching(/^key:/),
     metadata: { client: 'test-client', tool: 'count', actorLabel: 'auditor', address: '127.0.0.1' },
   })
   server.clock.move(29 * 60_000)
   await ask(server.call, fresh, 'count')
-  expect((await entriesOf()).length).toBe(before + 1)
+  expect((await entriesOf()).length).toBe(countBefore + 1)
   server.clock.move(31 * 60_000)
   await ask(server.call, fresh, 'count')
-  expect((await entriesOf()).length).toBe(before + 2)
+  expect((await entriesOf()).length).toBe(countBefore + 2)
   const hostile = { name: `${'n'.repeat(200)}\u202e`, version: '1' }
   const params = { name: 'count', _meta: { ...modernMeta, 'io.modelcontextprotocol/clientInfo': hostile } }
   server.clock.move(31 * 60_000)
@@ -476,13 +497,13 @@ async function digest(): Promise<Map<string, string>> {
     const byTable = Map.groupBy(rows, ({ name }) => name)
     return new Map(tables.map(({ name }) => [name, sum((byTable.get(name) ?? []).map(({ row }) => row))]))
   }
-  const found = new Map<string, string>()
+  const digests = new Map<string, string>()
   for (const { name } of tables) {
     const rows = await rawSql<{ [column: string]: unknown }>(server.dataDir, `SELECT * FROM "${name}"`)
     const texts = rows.map(({ last_used_at_ms: _at, last_used_address: _from, ...row }) => Bun.inspect(row))
-    found.set(name, sum(texts))
+    digests.set(name, sum(texts))
   }
-  return found
+  return digests
 }
 
 /** The events and their counts, whose tables are maintained beside. */
@@ -506,7 +527,7 @@ test('no question changes anything', async () => {
   }
   for (let round = 0; round < 5; round++)
     for (const name of names)
-      for (const each of args[name] ?? [{}]) await callTool(server.call, key, name, each)
+      for (const toolArguments of args[name] ?? [{}]) await callTool(server.call, key, name, toolArguments)
   expect(await digest()).toEqual(before)
   expect(await eventsNow()).toEqual(counted)
 })

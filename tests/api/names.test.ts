@@ -17,7 +17,7 @@ const unseen: readonly string[] = [
   'a\u2066b',
   '\u2800',
 ]
-const seen: readonly string[] = ['Bäckerei 👩🏽\u200d🚀', 'می\u200cخواهم']
+const visibleNames: readonly string[] = ['Bäckerei 👩🏽\u200d🚀', 'می\u200cخواهم']
 
 let server: TestServer
 let owner: Person
@@ -29,12 +29,12 @@ beforeAll(async () => {
   const body = { url: 'https://example.com/' }
   const created = await server.call('/v1/webhooks/endpoints', { key: secret, body })
   const { endpoint } = (await created.json()) as { endpoint: { id: string } }
-  named['alert rule']!.body = { ...named['alert rule']!.body, endpointId: endpoint.id }
+  namedThings['alert rule']!.body = { ...namedThings['alert rule']!.body, endpointId: endpoint.id }
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
 /** What people and programs name over HTTP, with the field that holds the name. */
-const named: {
+const namedThings: {
   [thing: string]: { path: string; field: string; body: object; asText?: (name: string) => string }
 } = {
   organization: { path: '/api/orgs', field: 'name', body: { slug: 'new-org' } },
@@ -67,11 +67,13 @@ const named: {
   },
 }
 
-test.each(Object.entries(named))('%s', async (_thing, thing) => {
+test.each(Object.entries(namedThings))('%s', async (_thing, thing) => {
   const { path, field, body, asText = (name: string) => name } = thing
   const post = (name: string) => {
-    const sent = { ...body, [field]: asText(name) }
-    return path.startsWith('/v1/') ? server.call(path, { key: secret, body: sent }) : owner.post(path, sent)
+    const payload = { ...body, [field]: asText(name) }
+    return path.startsWith('/v1/')
+      ? server.call(path, { key: secret, body: payload })
+      : owner.post(path, payload)
   }
   for (const name of unseen) {
     const response = await post(name)
@@ -79,12 +81,12 @@ test.each(Object.entries(named))('%s', async (_thing, thing) => {
     expect([name, response.status, issues?.[0]?.path]).toEqual([name, 400, field])
   }
   if (field === 'email') return
-  const taken: number[] = []
-  for (const [index, name] of seen.entries()) {
+  const statuses: number[] = []
+  for (const [index, name] of visibleNames.entries()) {
     if ('slug' in body) body.slug = `org-${index}`
-    taken.push((await post(name)).status)
+    statuses.push((await post(name)).status)
   }
-  expect(taken.filter((status) => status >= 400)).toEqual([])
+  expect(statuses.filter((status) => status >= 400)).toEqual([])
 })
 
 test('the command line and the set-up file refuse them as well', async () => {

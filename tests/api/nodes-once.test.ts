@@ -77,12 +77,12 @@ beforeAll(async () => {
   ;[a, b] = await Promise.all([openNode('a'), openNode('b')])
   keys.ingest = await a.key('ingest')
   keys.secret = await a.key('secret')
-  const made = await api<{ endpoint: { id: string } }>('/v1/webhooks/endpoints', {
+  const creation = await api<{ endpoint: { id: string } }>('/v1/webhooks/endpoints', {
     url: `${receiver.url}/ok/once`,
     label: 'ops',
     types: ['sdk.error'],
   })
-  endpointId = made.endpoint.id
+  endpointId = creation.endpoint.id
 })
 afterAll(async () => {
   await Promise.all([a, b].map((server) => server[Symbol.asyncDispose]()))
@@ -105,11 +105,11 @@ interface Message {
 
 /** By id, because moving the clocks by a day ends leases, and what was under way then is sent again. */
 function messages(type: string): Message[] {
-  const all = receiver.received('/ok/once').map(({ headers, body }) => ({
+  const allMessages = receiver.received('/ok/once').map(({ headers, body }) => ({
     id: headers['webhook-id']!,
     ...(JSON.parse(body) as Omit<Message, 'id'>),
   }))
-  const byId = new Map(all.map((message) => [message.id, message]))
+  const byId = new Map(allMessages.map((message) => [message.id, message]))
   return [...byId.values()].filter((message) => message.type === type)
 }
 
@@ -120,8 +120,8 @@ async function entries(...actions: string[]) {
 
 const sentEntries = () => entries('report.sent')
 
-const uniqueOf = <T>(all: T[], name: (each: T) => unknown): number =>
-  new Set(all.map((each) => JSON.stringify(name(each)))).size
+const uniqueOf = <T>(items: T[], name: (item: T) => unknown): number =>
+  new Set(items.map((item) => JSON.stringify(name(item)))).size
 
 test('the day ends on both nodes in the same second, whichever has the job: each report exists once', async () => {
   const perDay = sites.length * 2
@@ -132,11 +132,11 @@ test('the day ends on both nodes in the same second, whichever has the job: each
     await until(async () => (await sentEntries()).length >= days * perDay, 30_000)
   }
   await Bun.sleep(2_500) // a second one would come now
-  const sent = await sentEntries()
-  expect([sent.length, uniqueOf(sent, ({ target, metadata }) => [target, metadata['since']])]).toEqual([
-    4 * perDay,
-    4 * perDay,
-  ])
+  const reportEntries = await sentEntries()
+  expect([
+    reportEntries.length,
+    uniqueOf(reportEntries, ({ target, metadata }) => [target, metadata['since']]),
+  ]).toEqual([4 * perDay, 4 * perDay])
   expect(readdirSync(temp.join('made'))).toHaveLength(4 * sites.length)
   await until(() => messages('report.ready').length >= 4 * sites.length)
   const ready = messages('report.ready')
@@ -156,27 +156,27 @@ test('two nodes that both believe to have the job write each file, entry and del
       // Another zone makes other reports than those of the servers.
       rulesOf(folder).map((rule) => ({ ...rule, zone: 'Asia/Tokyo' })),
     )
-  const before = (await sentEntries()).length
+  const countBefore = (await sentEntries()).length
   const first = node(a)
   const second = node(b)
   const signal = new AbortController().signal
   for (let days = 0; days < 5; days++) {
-    const at = now() + days * dayMs
-    await Promise.all([first.run(at, signal), second.run(at, signal)])
+    const dueAtMs = now() + days * dayMs
+    await Promise.all([first.run(dueAtMs, signal), second.run(dueAtMs, signal)])
   }
   expect([first.problems(), second.problems()]).toEqual([[], []])
-  const sent = (await sentEntries()).slice(0, -before)
+  const newEntries = (await sentEntries()).slice(0, -countBefore)
   const expected = 5 * sites.length
-  expect([sent.length, uniqueOf(sent, ({ target, metadata }) => [target, metadata['since']])]).toEqual([
-    2 * expected,
-    2 * expected,
-  ])
+  expect([
+    newEntries.length,
+    uniqueOf(newEntries, ({ target, metadata }) => [target, metadata['since']]),
+  ]).toEqual([2 * expected, 2 * expected])
   expect(readdirSync(folder)).toHaveLength(expected)
-  const counted = [first, second].map((of) => of.metrics()[0]!.samples[0]!.value)
+  const counted = [first, second].map((reports) => reports.metrics()[0]!.samples[0]!.value)
   expect(counted[0]! + counted[1]!).toBe(2 * expected)
 })
 
-const parts = ({ store, dataDir }: TestServer, more: Partial<WebhookOptions> = {}) =>
+const parts = ({ store, dataDir }: TestServer, overrides: Partial<WebhookOptions> = {}) =>
   startWebhooks({
     config: webhooks,
     dataDir,
@@ -184,7 +184,7 @@ const parts = ({ store, dataDir }: TestServer, more: Partial<WebhookOptions> = {
     store,
     clock: { now, elapsed: () => performance.now() },
     log: startLog({ level: 'error', clock: { now, elapsed: () => performance.now() } }),
-    ...more,
+    ...overrides,
     version: 'test',
   })
 
@@ -243,36 +243,39 @@ test('alerts of groups that both nodes evaluate at once open and resolve once', 
   } finally {
     await Promise.all([first.stop(), second.stop()])
   }
-  const wanted = [
+  const expectedStates = [
     ...vendors.map((vendor) => `opened ${vendor}`),
     ...vendors.slice(0, -1).map((vendor) => `resolved ${vendor}`),
   ]
-  expect((await states()).toSorted()).toEqual(wanted.toSorted())
+  expect((await states()).toSorted()).toEqual(expectedStates.toSorted())
   await until(() => messages('alert.opened').length >= 20 && messages('alert.resolved').length >= 19)
   for (const [type, count] of [
     ['alert.opened', 20],
     ['alert.resolved', 19],
   ] as const) {
-    const sent = messages(type)
-    expect([sent.length, uniqueOf(sent, ({ data }) => data['incidentId'])]).toEqual([count, count])
+    const sentMessages = messages(type)
+    expect([sentMessages.length, uniqueOf(sentMessages, ({ data }) => data['incidentId'])]).toEqual([
+      count,
+      count,
+    ])
   }
 })
 
 test('a node that is suspended during its evaluation opens no alert that another one has resolved since', async () => {
   const claim = (node: string) => a.store.jobs.claim({ job: 'test', node, leaseMs: 60_000, now: now() })
-  const held = Promise.withResolvers<void>()
+  const holdSignal = Promise.withResolvers<void>()
   const reached = Promise.withResolvers<void>()
   const openIncidents: Store['webhooks']['openIncidents'] = async (orgId) => {
     const open = await a.store.webhooks.openIncidents(orgId)
     reached.resolve()
-    await held.promise
+    await holdSignal.promise
     return open
   }
   const store = { ...a.store, webhooks: { ...a.store.webhooks, openIncidents } }
   const suspended = parts(a, { store })
   const other = parts(b)
-  const evaluate = (of: typeof other, lease: Awaited<ReturnType<typeof claim>>) =>
-    of.run(now(), (work) => work(lease!))
+  const evaluate = (node: typeof other, lease: Awaited<ReturnType<typeof claim>>) =>
+    node.run(now(), (work) => work(lease!))
   try {
     await post('late', 'blocked', 3)
     const running = evaluate(suspended, await claim('suspended'))
@@ -282,14 +285,14 @@ test('a node that is suspended during its evaluation opens no alert that another
     await evaluate(other, lease)
     await post('late', 'success', 9)
     await evaluate(other, lease)
-    const before = await states()
-    expect(before.filter((state) => state.endsWith(' late')).toSorted()).toEqual([
+    const statesBefore = await states()
+    expect(statesBefore.filter((state) => state.endsWith(' late')).toSorted()).toEqual([
       'opened late',
       'resolved late',
     ])
-    held.resolve()
+    holdSignal.resolve()
     await running
-    expect(await states()).toEqual(before)
+    expect(await states()).toEqual(statesBefore)
   } finally {
     await Promise.all([suspended.stop(), other.stop()])
   }

@@ -23,7 +23,7 @@ let a: TestServer
 let b: TestServer
 let cookie = ''
 
-async function openNode(name: string, more: Partial<ServeConfig> = {}): Promise<TestServer> {
+async function openNode(name: string, overrides: Partial<ServeConfig> = {}): Promise<TestServer> {
   const open = async () => {
     const store = await openPostgresStore({
       url,
@@ -36,7 +36,7 @@ async function openNode(name: string, more: Partial<ServeConfig> = {}): Promise<
     return store
   }
   const node = { name, version: '1.0.0', role: 'all' as const }
-  return testServer({ keyRing, metricsToken: 'token', ...more }, 'quick', { open, node })
+  return testServer({ keyRing, metricsToken: 'token', ...overrides }, 'quick', { open, node })
 }
 
 beforeAll(async () => {
@@ -59,7 +59,9 @@ async function notReady(server: TestServer): Promise<string[]> {
   if (answer.status === 200) return []
   const { checks } = (await answer.json()) as { checks: Check[] }
   const failing = checks.filter(({ ok }) => !ok).map(({ name, detail }) => `${name}: ${detail}`)
-  return failing.filter((each) => !['jobs: late: retention', 'jobs: late: rollup-recount'].includes(each))
+  return failing.filter(
+    (failure) => !['jobs: late: retention', 'jobs: late: rollup-recount'].includes(failure),
+  )
 }
 
 const sql = (text: string) => cluster.sql(`SET search_path = sightglass; ${text}`, 'app')
@@ -105,8 +107,8 @@ test('operators see every node with its state, and a missing one for a day', asy
 
 test('a data folder has no nodes, and its metrics no label of one', async () => {
   await using alone = await testServer({ metricsToken: 'token' })
-  const { cookie: own } = await person(alone, alone.org, 'owner', { operator: true })
-  const answer = await alone.call('/api/nodes', { headers: { cookie: own } })
+  const { cookie: ownCookie } = await person(alone, alone.org, 'owner', { operator: true })
+  const answer = await alone.call('/api/nodes', { headers: { cookie: ownCookie } })
   expect(await answer.json()).toEqual({ isShared: false, nodes: [], versions: [], backlog: null })
   const text = await (await alone.call('/metrics', { key: 'token' })).text()
   expect(text).not.toMatch(/node=|_nodes_|_upkeep_|take the maximum/)
@@ -132,13 +134,15 @@ test('metrics of a node carry its name; those of the database are equal on all n
   expect(accepted).toEqual([2, 1])
   for (const [n, text] of texts.entries()) {
     const help = new Map(
-      [...text.matchAll(/^# HELP (\w+) (.*)$/gm)].map(([, name, about]) => [name!, about!]),
+      [...text.matchAll(/^# HELP (\w+) (.*)$/gm)].map(([, name, helpText]) => [name!, helpText!]),
     )
     const label = `node="${n === 0 ? 'a' : 'edge \\"2\\\\<img src=x>\\n'}"`
-    for (const line of text.split('\n').filter((each) => each !== '' && !each.startsWith('#'))) {
+    for (const line of text
+      .split('\n')
+      .filter((candidate) => candidate !== '' && !candidate.startsWith('#'))) {
       const name = /^\w+/.exec(line)![0]
-      const about = help.get(name) ?? help.get(name.replace(/_(bucket|sum|count)$/, ''))
-      expect([line, line.includes(label)]).toEqual([line, !about!.includes('every node reports the same')])
+      const helpText = help.get(name) ?? help.get(name.replace(/_(bucket|sum|count)$/, ''))
+      expect([line, line.includes(label)]).toEqual([line, !helpText!.includes('every node reports the same')])
     }
     expect(text).toMatch(/^sightglass_nodes_running 2$/m)
     expect(text).toMatch(/^sightglass_upkeep_failing\{node=.*\} 0$/m)
@@ -184,7 +188,7 @@ test('a node that ends refuses /readyz first and serves requests for a while, th
   expect((await c.call('/v1/sdk/events', { key, body: { events: [event('last')] } })).status).toBe(202)
   await until(async () => (await names()).includes('c ending'))
   await ended
-  expect((await names()).some((each) => each.startsWith('c '))).toBe(false)
+  expect((await names()).some((nodeName) => nodeName.startsWith('c '))).toBe(false)
 })
 
 test('a failure of the background work is logged, shown and counted; other organizations are not held up', async () => {

@@ -21,8 +21,15 @@ beforeAll(async () => {
   server = await testServer()
   ingest = await server.key('ingest')
   const { signature: _signature, ...pack } = bundledPack
-  const seen = new Date().toISOString().slice(0, 10)
-  const directory = { operator: 'OpenAI', source: origin, seen, digest: '', url: origin, keys: [signer.jwk] }
+  const seenDate = new Date().toISOString().slice(0, 10)
+  const directory = {
+    operator: 'OpenAI',
+    source: origin,
+    seen: seenDate,
+    digest: '',
+    url: origin,
+    keys: [signer.jwk],
+  }
   const text = packFileText({ ...pack, directories: [directory] } as never, null)
   await replacePack(server, 'test', { text, trust: true })
   const owner = { cookie: await server.signIn('owner') }
@@ -39,16 +46,16 @@ afterAll(() => server[Symbol.asyncDispose]())
 
 const nowSeconds = (): number => Math.floor(Date.now() / 1_000)
 
-function signed(options: SignOptions = {}, by: Signer = signer): ObservedSignature {
+function signed(options: SignOptions = {}, requestSigner: Signer = signer): ObservedSignature {
   const created = nowSeconds() - 5
-  const request = by.sign({ created, expires: created + 300, agent: `"${origin}"`, ...options })
+  const request = requestSigner.sign({ created, expires: created + 300, agent: `"${origin}"`, ...options })
   return observeSignature(request)!
 }
 
 const agent = { userAgent: 'Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0' }
 let count = 0
 
-const claimed = (more: object = {}): { id: string } & object =>
+const claimed = (overrides: object = {}): { id: string } & object =>
   event(`s${count++}`, {
     siteId: 'shop',
     type: 'agent.requested',
@@ -56,7 +63,7 @@ const claimed = (more: object = {}): { id: string } & object =>
     agent,
     occurredAt: new Date().toISOString(),
     sessionId: `session ${count}`,
-    ...more,
+    ...overrides,
   })
 
 async function post(events: { id: string }[], observed: object): Promise<Provenance[]> {
@@ -64,15 +71,15 @@ async function post(events: { id: string }[], observed: object): Promise<Provena
   const response = await server.call('/v1/sdk/events', { key: ingest, body })
   expect([response.status, await response.json()]).toMatchObject([202, { ok: true }])
   const stored = events.map(({ id }) => server.store.events.byId({ orgId: server.org.id, id }))
-  return (await Promise.all(stored)).map((each) => each!.provenance!)
+  return (await Promise.all(stored)).map((storedEvent) => storedEvent!.provenance!)
 }
 
 async function judged(
   signature: ObservedSignature,
-  more: object = {},
-  sent = claimed(),
+  overrides: object = {},
+  claimedEvent = claimed(),
 ): Promise<Provenance> {
-  return (await post([sent], { [sent.id]: { signature, ...more } }))[0]!
+  return (await post([claimedEvent], { [claimedEvent.id]: { signature, ...overrides } }))[0]!
 }
 
 const evidenceOf = ({ evidence }: Provenance): unknown => JSON.parse(evidence!)
@@ -83,8 +90,8 @@ test('a signature of an operator verifies a browser’s user agent, and a claim 
   const first = await judged(signed({ nonce: nonce() }))
   expect(first).toMatchObject({ verdict: 'verified', judgedBy: 'appliance' })
   expect(evidenceOf(first)).toEqual({ method: 'signature', keyId: signer.keyId })
-  const other = claimed({ agent: { userAgent: 'ClaudeBot/1.0' } })
-  expect((await judged(signed({ nonce: nonce() }), {}, other)).verdict).toBe('contradicted')
+  const otherEvent = claimed({ agent: { userAgent: 'ClaudeBot/1.0' } })
+  expect((await judged(signed({ nonce: nonce() }), {}, otherEvent)).verdict).toBe('contradicted')
 })
 
 test.each<[string, () => ObservedSignature, string]>([
@@ -112,8 +119,8 @@ test.each<[string, () => ObservedSignature, string]>([
     () => signed({ nonce: nonce(), keyid: signer.keyId }, stranger),
     'invalid',
   ],
-])('a signature for %s proves nothing', async (_, made, reason) => {
-  const record = await judged(made())
+])('a signature for %s proves nothing', async (_, createSignature, reason) => {
+  const record = await judged(createSignature())
   expect(record).toMatchObject({ verdict: 'unverifiable', judgedBy: 'appliance' })
   expect(evidenceOf(record)).toMatchObject({ method: 'signature', reason })
 })
@@ -132,11 +139,11 @@ test('a report may be a day late, and the address of the agent may decide withou
 })
 
 test('a nonce or a base counts once; what is sent again keeps its verdict', async () => {
-  for (const once of [signed({ nonce: nonce() }), signed({ nonce: null })]) {
+  for (const nonceSignature of [signed({ nonce: nonce() }), signed({ nonce: null })]) {
     const event = claimed()
-    expect((await judged(once, {}, event)).verdict).toBe('verified')
-    expect((await judged(once, {}, event)).verdict).toBe('verified')
-    const replayed = await judged(once)
+    expect((await judged(nonceSignature, {}, event)).verdict).toBe('verified')
+    expect((await judged(nonceSignature, {}, event)).verdict).toBe('verified')
+    const replayed = await judged(nonceSignature)
     expect(replayed.verdict).toBe('unverifiable')
     expect(evidenceOf(replayed)).toMatchObject({ reason: 'replayed' })
   }
@@ -148,25 +155,28 @@ test('a nonce or a base counts once; what is sent again keeps its verdict', asyn
 })
 
 test('the request and the start of its session share a signature', async () => {
-  const once = signed({ nonce: nonce() })
-  const same = { occurredAt: new Date().toISOString(), sessionId: 'both' }
-  const start = claimed(same)
-  const request = claimed(same)
-  const observed = { [start.id]: { signature: once }, [request.id]: { signature: once } }
+  const nonceSignature = signed({ nonce: nonce() })
+  const sharedFields = { occurredAt: new Date().toISOString(), sessionId: 'both' }
+  const start = claimed(sharedFields)
+  const request = claimed(sharedFields)
+  const observed = { [start.id]: { signature: nonceSignature }, [request.id]: { signature: nonceSignature } }
   expect((await post([start, request], observed)).map(({ verdict }) => verdict)).toEqual([
     'verified',
     'verified',
   ])
-  const other = signed({ nonce: nonce() })
+  const otherSignature = signed({ nonce: nonce() })
   const a = claimed()
   const b = claimed()
-  const verdicts = await post([a, b], { [a.id]: { signature: other }, [b.id]: { signature: other } })
+  const verdicts = await post([a, b], {
+    [a.id]: { signature: otherSignature },
+    [b.id]: { signature: otherSignature },
+  })
   expect(verdicts.map(({ verdict }) => verdict).sort()).toEqual(['unverifiable', 'verified'])
 })
 
 test('of 40 requests at once with one signature, one counts', async () => {
-  const once = signed({ nonce: nonce() })
-  const records = await Promise.all(Array.from({ length: 40 }, () => judged(once)))
+  const nonceSignature = signed({ nonce: nonce() })
+  const records = await Promise.all(Array.from({ length: 40 }, () => judged(nonceSignature)))
   expect(records.filter(({ verdict }) => verdict === 'verified').length).toBe(1)
 })
 
@@ -178,16 +188,20 @@ test('law: no change of a report verifies', async () => {
     cut: fc.nat(3),
   })
   await fc.assert(
-    fc.asyncProperty(change, async ({ field, at, text, cut }) => {
+    fc.asyncProperty(change, async ({ field, at: position, text, cut }) => {
       const whole = signed({ nonce: nonce() })
       const old = whole[field as 'base']
-      const start = Math.floor(at * old.length)
+      const start = Math.floor(position * old.length)
       const changed = old.slice(0, start) + text + old.slice(start + cut)
       fc.pre(changed !== old && changed.isWellFormed())
-      const sent = claimed()
-      const body = { events: [sent], observed: { [sent.id]: { signature: { ...whole, [field]: changed } } } }
+      const claimedEvent = claimed()
+      const body = {
+        events: [claimedEvent],
+        observed: { [claimedEvent.id]: { signature: { ...whole, [field]: changed } } },
+      }
       expect((await server.call('/v1/sdk/events', { key: ingest, body })).status).toBe(202)
-      const stored = (await server.store.events.byId({ orgId: server.org.id, id: sent.id }))!.provenance!
+      const stored = (await server.store.events.byId({ orgId: server.org.id, id: claimedEvent.id }))!
+        .provenance!
       // Padding of base64 is no part of the signature's bytes.
       const isSame =
         field === 'signature' && Buffer.from(changed, 'base64').equals(Buffer.from(old, 'base64'))

@@ -25,8 +25,8 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 const nowText = (): string => new Date().toISOString()
-const request = (id: string, more: object = {}) =>
-  event(id, { type: 'agent.requested', outcome: 'success', occurredAt: nowText(), agent, ...more })
+const request = (id: string, overrides: object = {}) =>
+  event(id, { type: 'agent.requested', outcome: 'success', occurredAt: nowText(), agent, ...overrides })
 
 async function post(body: unknown): Promise<{ status: number; body: { [field: string]: unknown } }> {
   const headers = { 'content-type': 'application/json' }
@@ -148,17 +148,17 @@ test('law: every spelling of a body gives the same texts and verdicts', async ()
       fc.array(part, { minLength: 1, maxLength: 8 }),
       fc.constantFrom('canonical', 'first', 'spaced', 'brackets', 'dense'),
       async (parts, spelling) => {
-        const sent = parts.map((each) => ({
-          ...each,
-          event: request(`law${count++}`, { note: each.text.toWellFormed().replaceAll('\0', '') }),
+        const sentParts = parts.map((sentPart) => ({
+          ...sentPart,
+          event: request(`law${count++}`, { note: sentPart.text.toWellFormed().replaceAll('\0', '') }),
         }))
-        const events = sent.map((each) => each.event)
+        const events = sentParts.map((sentPart) => sentPart.event)
         const observed: { [id: string]: unknown } = {}
         for (const {
           event: { id },
           isReal,
           isObserved,
-        } of sent)
+        } of sentParts)
           if (isObserved)
             observed[id] = { address: isReal ? genuine : foreign, more: spelling === 'brackets' ? ']}' : 1 }
         if (spelling === 'dense') Object.assign(observed, { x: Array(4_000).fill([]) })
@@ -167,9 +167,9 @@ test('law: every spelling of a body gives the same texts and verdicts', async ()
             ? JSON.stringify({ observed, events })
             : JSON.stringify({ events, observed }, null, spelling === 'spaced' ? 1 : 0)
         expect(await post(body)).toMatchObject({ status: 202, body: { ok: true, accepted: events.length } })
-        for (const { event: own, isReal, isObserved } of sent) {
-          const stored = (await server.store.events.byId({ orgId: server.org.id, id: own.id }))!
-          expect(JSON.parse(stored.json)).toEqual(own)
+        for (const { event: sentEvent, isReal, isObserved } of sentParts) {
+          const stored = (await server.store.events.byId({ orgId: server.org.id, id: sentEvent.id }))!
+          expect(JSON.parse(stored.json)).toEqual(sentEvent)
           const isJudged = isObserved && spelling !== 'dense' // with more entries than events may have
           expect(stored.provenance!.verdict).toBe(isJudged ? (isReal ? 'verified' : 'contradicted') : null)
         }
@@ -251,18 +251,18 @@ test('law: no rejected request leaves an address in its sample', async () => {
 
 test('the bytes of no address are in the data folder', async () => {
   const address = '20.171.206.213'
-  const other = '203.0.113.211'
+  const otherAddress = '203.0.113.211'
   await post({
     events: [request('gone'), request('lost')],
-    observed: { gone: { address }, lost: { address: other } },
+    observed: { gone: { address }, lost: { address: otherAddress } },
   })
-  await post({ events: [], observed: { gone: { address }, lost: { address: other } } })
+  await post({ events: [], observed: { gone: { address }, lost: { address: otherAddress } } })
   expect((await record('lost')).network).toBe('203.0.113.0/24')
   const files = filesBelow(server.dataDir)
   expect(files.length).toBeGreaterThan(0)
   for (const path of files) {
     const bytes = readFileSync(path)
-    for (const form of [...formsOf(address), ...formsOf(other)])
+    for (const form of [...formsOf(address), ...formsOf(otherAddress)])
       expect([path, form.toString('latin1'), bytes.includes(form)]).toEqual([
         path,
         form.toString('latin1'),

@@ -57,8 +57,8 @@ test('one of 64 MiB with 20,000 spans of one trace is stored, one byte more is r
   const body = Buffer.alloc(bytesMax)
   body.set(bytes)
   // An unknown field of the request is the rest.
-  const rest = bytesMax - bytes.length - 5
-  const length = [0, 7, 14, 21].map((shift) => ((rest >> shift) & 127) | (shift < 21 ? 128 : 0))
+  const remainingBytes = bytesMax - bytes.length - 5
+  const length = [0, 7, 14, 21].map((shift) => ((remainingBytes >> shift) & 127) | (shift < 21 ? 128 : 0))
   body.set([15 * 8 + 2, ...length], bytes.length)
   const response = await post(body)
   expect([response.status, (await response.bytes()).length]).toEqual([200, 0])
@@ -67,7 +67,8 @@ test('one of 64 MiB with 20,000 spans of one trace is stored, one byte more is r
   expect(await story.json()).toMatchObject({ session: { events: 10_000, truncated: true } })
 
   const larger = Buffer.alloc(bytesMax + 1)
-  for (let at = 0; at < bytesMax; at += 4_096) crypto.getRandomValues(larger.subarray(at, at + 128))
+  for (let offset = 0; offset < bytesMax; offset += 4_096)
+    crypto.getRandomValues(larger.subarray(offset, offset + 128))
   const headers = { 'content-encoding': 'gzip' }
   expect((await post(gzipSync(larger, { level: 1 }), { headers })).status).toBe(413)
 }, 30_000)
@@ -82,12 +83,12 @@ test('one that is malformed at its end stores nothing', async () => {
 })
 
 test('spans that the store refuses count as refused by their scope', async () => {
-  const send = async (of: string) => {
+  const send = async (siteId: string) => {
     const spans = Array.from({ length: 600 }, (_, n) => ({
-      ...toolSpans(1, { 'sightglass.site.id': `${of}-${n}` })[0]!,
+      ...toolSpans(1, { 'sightglass.site.id': `${siteId}-${n}` })[0]!,
       spanId: spanIdOf(n),
     }))
-    const response = await post(encoded('Traces', tracesRequest(spans, of, 'sites')))
+    const response = await post(encoded('Traces', tracesRequest(spans, siteId, 'sites')))
     return decoded('Answer', await response.bytes()) as {
       partialSuccess?: { rejected: string; errorMessage: string }
     }

@@ -135,8 +135,11 @@ describe('spans', () => {
 
   test('the site is the attribute sightglass.site.id, else the service; a limited key writes to its sites only', async () => {
     const limited = await server.key('ingest', { siteIds: ['mine'] })
-    const [own, other] = toolSpans(2)
-    const spans = [{ ...own, attributes: { ...own!.attributes, 'sightglass.site.id': 'mine' } }, other!]
+    const [ownSpan, otherSpan] = toolSpans(2)
+    const spans = [
+      { ...ownSpan, attributes: { ...ownSpan!.attributes, 'sightglass.site.id': 'mine' } },
+      otherSpan!,
+    ]
     const response = await post(tracesRequest(spans, 'theirs'), json, { key: limited })
     const errorMessage = '1 of 2 spans were rejected: siteId is not allowed for this ingest key.'
     expect((await answer(response))[2]).toEqual({ partialSuccess: { rejectedSpans: '1', errorMessage } })
@@ -177,10 +180,10 @@ describe('spans', () => {
   })
 
   test('spans from the future, without times, and out of range', async () => {
-    const [future, none, late] = toolSpans(3)
+    const [future, untimedSpan, late] = toolSpans(3)
     const spans = [
       { ...future, startTimeUnixNano: '2795420800000000000', endTimeUnixNano: '2795420801000000000' },
-      { ...none, startTimeUnixNano: '0', endTimeUnixNano: '0' },
+      { ...untimedSpan, startTimeUnixNano: '0', endTimeUnixNano: '0' },
       { ...late, startTimeUnixNano: '18446744073709551615' },
     ]
     const response = await post(encoded('Traces', tracesRequest(spans, 'times')), protobuf)
@@ -361,8 +364,8 @@ describe('bodies of another form', () => {
       ['spaced', ` { "events" : ${JSON.stringify(events('moved-c'))} } `],
       ['many', { events: Array.from({ length: 1_001 }, (_, n) => event(`moved-${n}`)) }],
     ]
-    for (const [what, body] of bodies) {
-      const here = await server.key('ingest', { label: what })
+    for (const [caseName, body] of bodies) {
+      const here = await server.key('ingest', { label: caseName })
       const there = await server.key('ingest')
       const answers = []
       for (const [path, key] of [
@@ -371,14 +374,14 @@ describe('bodies of another form', () => {
       ] as const) {
         const text = typeof body === 'string' ? body : JSON.stringify(body)
         const response = await post(text.replaceAll('moved-', `${path}-`), json, { path, key })
-        const { requestId, ...said } = (await response.json()) as Json
+        const { requestId, ...errorBody } = (await response.json()) as Json
         answers.push({
           status: response.status,
-          said: JSON.parse(JSON.stringify(said).replaceAll(`${path}-`, '')),
+          said: JSON.parse(JSON.stringify(errorBody).replaceAll(`${path}-`, '')),
         })
       }
-      expect({ what, answer: answers[0] }).toEqual({ what, answer: answers[1]! })
-      const counted = (await health()).keys.find(({ label }) => label === what)
+      expect({ what: caseName, answer: answers[0] }).toEqual({ what: caseName, answer: answers[1]! })
+      const counted = (await health()).keys.find(({ label }) => label === caseName)
       expect(counted).toMatchObject({ requests: 1, refused: answers[0]!.status >= 400 ? 1 : 0 })
     }
     expect(await stored('/v1/traces-a')).toMatchObject({ siteId: 'moved' })
@@ -398,7 +401,7 @@ describe('bodies of another form', () => {
       const response = await post(body, json, { path, key })
       expect(await answer(response)).toEqual([200, json, { partialSuccess: { errorMessage } }])
       const { rejected, keys } = await health()
-      expect(keys.find((each) => each['label'] === label)).toMatchObject({ requests: 1, refused: 1 })
+      expect(keys.find((apiKey) => apiKey['label'] === label)).toMatchObject({ requests: 1, refused: 1 })
       expect(rejected[0]).toMatchObject({ path: byResource, message: errorMessage, excerpt: body })
     }
     const key = await server.key('ingest', { label: 'empty' })

@@ -30,12 +30,12 @@ const inherited = process.env as Record<string, string>
 /** Installs packages of npm into the folder and returns what the first one exports. */
 export async function installed<Package>(
   folder: string,
-  [name, ...others]: [string, ...string[]],
+  [name, ...otherPackages]: [string, ...string[]],
   version: string,
 ): Promise<Package> {
   await Bun.write(join(folder, 'package.json'), '{"private":true}')
   const options = ['--no-audit', '--no-fund', '--ignore-scripts']
-  const packages = [name, ...others].map((each) => `${each}@${version}`)
+  const packages = [name, ...otherPackages].map((packageName) => `${packageName}@${version}`)
   const command = ['npm', 'install', ...options, ...packages]
   const child = run(command, { cwd: folder, env: inherited })
   if ((await child.exited) !== 0) throw new Error(child.stderr())
@@ -61,9 +61,9 @@ interface Metrics {
 }
 
 /** Throws unless they are equal. */
-function same(what: string, found: unknown, expected: unknown): void {
-  if (!Bun.deepEquals(found, expected)) throw new Error(`${what} differ`)
-  console.info(`${what}: equal`)
+function expectSame(label: string, actual: unknown, expected: unknown): void {
+  if (!Bun.deepEquals(actual, expected)) throw new Error(`${label} differ`)
+  console.info(`${label}: equal`)
 }
 
 interface ExportedFiles {
@@ -79,12 +79,12 @@ const exportedFiles = ['all.parquet', 'whole/*.parquet', 'days/*/*.parquet']
 
 /** Demo data and hostile texts, exported in every way. */
 async function exportInto(folder: string, appliance: Appliance): Promise<ExportedFiles> {
-  const done = async (...args: string[]): Promise<string> => {
+  const runCli = async (...args: string[]): Promise<string> => {
     const { code, stdout, stderr } = await appliance.cli(...args)
     if (code !== 0) throw new Error(stderr)
     return stdout
   }
-  console.info((await done('demo')).split('\n')[0])
+  console.info((await runCli('demo')).split('\n')[0])
   const path = join(folder, 'hostile.ndjson')
   const lines = hostileTexts.map((text, n) =>
     JSON.stringify(
@@ -92,26 +92,26 @@ async function exportInto(folder: string, appliance: Appliance): Promise<Exporte
     ),
   )
   await Bun.write(path, lines.join('\n'))
-  await done('import', path)
-  const { key } = JSON.parse(await done('key', 'create', '--kind', 'secret', '--label', 'x', '--json')) as {
+  await runCli('import', path)
+  const { key } = JSON.parse(await runCli('key', 'create', '--kind', 'secret', '--label', 'x', '--json')) as {
     key: string
   }
-  const get = (at: string, accept = 'application/json') =>
-    fetch(appliance.url + at, { headers: { authorization: `Bearer ${key}`, accept } })
+  const get = (urlPath: string, accept = 'application/json') =>
+    fetch(appliance.url + urlPath, { headers: { authorization: `Bearer ${key}`, accept } })
   const metrics = (await (await get('/v1/metrics?since=2000-01-01')).json()) as Metrics
   const text = await (await get('/v1/traces', 'application/x-ndjson')).text()
   await Bun.write(join(folder, 'all.parquet'), await get('/v1/traces', 'application/vnd.apache.parquet'))
-  await done('export', 'traces', '--format', 'parquet', join(folder, 'whole'))
-  await done('export', 'traces', '--format', 'parquet', '--partition', 'day', join(folder, 'days'))
+  await runCli('export', 'traces', '--format', 'parquet', join(folder, 'whole'))
+  await runCli('export', 'traces', '--format', 'parquet', '--partition', 'day', join(folder, 'days'))
   return {
     metrics,
     hours: Object.fromEntries(metrics.byHour.map(({ hour, count }) => [String(Date.parse(hour)), count])),
     ndjson: text.trimEnd().split('\n').slice(0, -1).toSorted(),
     async importAgain(file) {
-      const { accepted, deduped } = JSON.parse(await done('import', file, '--json')) as {
+      const { accepted, deduped } = JSON.parse(await runCli('import', file, '--json')) as {
         [name in 'accepted' | 'deduped']: number
       }
-      same(`${file.slice(folder.length + 1)} imported`, [accepted, deduped], [0, metrics.total])
+      expectSame(`${file.slice(folder.length + 1)} imported`, [accepted, deduped], [0, metrics.total])
     },
   }
 }
@@ -141,24 +141,24 @@ async function withDuckDb(
           Number(n),
         ]),
       )
-    same(`${files}: types`, await counts('type'), metrics.byType)
-    same(`${files}: outcomes`, await counts('outcome'), metrics.byOutcome)
-    same(`${files}: hours`, await counts(`epoch_ms(date_trunc('hour', occurred_at))`), hours)
+    expectSame(`${files}: types`, await counts('type'), metrics.byType)
+    expectSame(`${files}: outcomes`, await counts('outcome'), metrics.byOutcome)
+    expectSame(`${files}: hours`, await counts(`epoch_ms(date_trunc('hour', occurred_at))`), hours)
     const events = await rows(`SELECT event FROM ${from} ORDER BY event`)
     const texts = events.map(([text]) => text as string).sort()
-    same(`${files}: ${events.length} events`, texts, ndjson)
+    expectSame(`${files}: ${events.length} events`, texts, ndjson)
     const [[wrong]] = (await rows(
       `SELECT count(*) FROM ${from} WHERE id != event->>'$.id' OR type != event->>'$.type'
        OR session != event->>'$.sessionId'`,
     )) as [[unknown]]
-    same(`${files}: columns and events`, Number(wrong), 0)
+    expectSame(`${files}: columns and events`, Number(wrong), 0)
     const pruned = await rows(
       `SELECT count(*) FROM ${from} WHERE agent_vendor = 'ChatGPT' AND occurred_at > TIMESTAMP '2000-01-01'`,
     )
     const plain = ndjson.filter(
       (text) => (JSON.parse(text) as { agent?: { vendor?: string } }).agent?.vendor === 'ChatGPT',
     )
-    same(`${files}: a filter on statistics`, Number(pruned[0]![0]), plain.length)
+    expectSame(`${files}: a filter on statistics`, Number(pruned[0]![0]), plain.length)
   }
   for (const { codec, version: pages } of rewritten) {
     const path = join(folder, `${codec}-${pages}.parquet`)
@@ -198,13 +198,13 @@ async function withPolars(
     const paths = [...new Bun.Glob(files).scanSync(folder)].map((path) => join(folder, path))
     const frame = polars.concat(paths.map((path) => polars.readParquet(path)))
     const column = (name: string) => frame.getColumn(name).toArray()
-    same(`${files}: types`, countsOf(column('type')), metrics.byType)
-    same(`${files}: outcomes`, countsOf(column('outcome')), metrics.byOutcome)
-    const hourOf = (at: unknown) => Math.floor(Number(at) / hourMs) * hourMs
-    same(`${files}: hours`, countsOf(column('occurred_at').map(hourOf)), hours)
-    same(`${files}: ${metrics.total} events`, column('event').toSorted(), ndjson)
+    expectSame(`${files}: types`, countsOf(column('type')), metrics.byType)
+    expectSame(`${files}: outcomes`, countsOf(column('outcome')), metrics.byOutcome)
+    const hourOf = (timeMs: unknown) => Math.floor(Number(timeMs) / hourMs) * hourMs
+    expectSame(`${files}: hours`, countsOf(column('occurred_at').map(hourOf)), hours)
+    expectSame(`${files}: ${metrics.total} events`, column('event').toSorted(), ndjson)
     const ids = ndjson.map((text) => (JSON.parse(text) as { id: string }).id)
-    same(`${files}: ids`, column('id').toSorted(), ids.toSorted())
+    expectSame(`${files}: ids`, column('id').toSorted(), ids.toSorted())
   }
   const whole = polars.readParquet(join(folder, 'all.parquet'))
   for (const compression of ['uncompressed', 'snappy', 'gzip', 'zstd']) {

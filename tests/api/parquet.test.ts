@@ -24,7 +24,7 @@ let files: OpenFiles
 let folder: string
 
 /** Five days of events, and hostile texts among them. */
-const sent: TestEvent[] = Array.from({ length: 3_000 }, (_, index) =>
+const sentEvents: TestEvent[] = Array.from({ length: 3_000 }, (_, index) =>
   event(`e${index}`, {
     occurredAt: new Date(noon - 5 * dayMs + index * 140_000).toISOString(),
     type: ['tool.executed', 'authz.evaluated', 'agent.detected'][index % 3]!,
@@ -45,15 +45,15 @@ beforeAll(async () => {
   server.clock.move(noon - server.clock.now())
   ingest = await server.key('ingest')
   secret = await server.key('secret')
-  await send(sent)
+  await send(sentEvents)
   folder = join(server.dataDir, 'open')
   files = makeOpenFiles({ store: server.store, folder, log: quiet as never })
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
 async function send(events: TestEvent[]): Promise<void> {
-  for (let at = 0; at < events.length; at += 1_000) {
-    const body = { events: events.slice(at, at + 1_000) }
+  for (let offset = 0; offset < events.length; offset += 1_000) {
+    const body = { events: events.slice(offset, offset + 1_000) }
     expect((await server.call('/v1/sdk/events', { key: ingest, body })).status).toBe(202)
   }
 }
@@ -89,7 +89,7 @@ test('an export has the events of NDJSON, character by character, and the counts
   expect(response.headers.get('content-disposition')).toContain('.parquet"')
   const rows = await rowsOf(await response.arrayBuffer())
   expect(rows.map((row) => row.event)).toEqual(await lines(''))
-  expect(rows.length).toBe(sent.length)
+  expect(rows.length).toBe(sentEvents.length)
   const metrics = (await (await server.call(`/v1/metrics?since=${dateOf(9)}`, { key: secret })).json()) as {
     byType: object
     byOutcome: object
@@ -97,8 +97,8 @@ test('an export has the events of NDJSON, character by character, and the counts
   }
   expect(counted(rows, (row) => String(row['type']))).toEqual(metrics.byType as never)
   expect(counted(rows, (row) => String(row['outcome']))).toEqual(metrics.byOutcome as never)
-  const hourOf = ({ occurred_at: at }: Row) =>
-    new Date(Math.floor(at.getTime() / hourMs) * hourMs).toISOString()
+  const hourOf = ({ occurred_at: occurredAt }: Row) =>
+    new Date(Math.floor(occurredAt.getTime() / hourMs) * hourMs).toISOString()
   const byHour = metrics.byHour.map(({ hour, count }): [string, number] => [
     new Date(hour).toISOString(),
     count,
@@ -107,12 +107,12 @@ test('an export has the events of NDJSON, character by character, and the counts
 })
 
 test('filters apply, an empty export is readable, pages are refused, HEAD has no body, the audit trail says so', async () => {
-  const some = await rowsOf(
+  const blockedRows = await rowsOf(
     await (await get('?type=tool.executed&outcome=blocked', parquetType)).arrayBuffer(),
   )
-  expect(some.map((row) => row.event)).toEqual(await lines('?type=tool.executed&outcome=blocked'))
-  const none = await (await get('?vendor=nobody', parquetType)).arrayBuffer()
-  expect([Number(parquetMetadata(none).num_rows), await rowsOf(none)]).toEqual([0, []])
+  expect(blockedRows.map((row) => row.event)).toEqual(await lines('?type=tool.executed&outcome=blocked'))
+  const emptyFile = await (await get('?vendor=nobody', parquetType)).arrayBuffer()
+  expect([Number(parquetMetadata(emptyFile).num_rows), await rowsOf(emptyFile)]).toEqual([0, []])
   expect((await get('?limit=5', parquetType)).status).toBe(400)
   expect((await get('?raw=true', parquetType)).status).toBe(400)
   const head = await server.call('/v1/traces', {
@@ -123,16 +123,16 @@ test('filters apply, an empty export is readable, pages are refused, HEAD has no
   expect([head.status, await head.text()]).toEqual([200, ''])
   const cookie = await server.signIn('analyst')
   const dashboard = await server.call('/api/export/events?format=parquet', { headers: { cookie } })
-  expect((await rowsOf(await dashboard.arrayBuffer())).length).toBe(sent.length)
+  expect((await rowsOf(await dashboard.arrayBuffer())).length).toBe(sentEvents.length)
   expect(dashboard.headers.get('content-disposition')).toEndWith('.parquet"')
   const page = await server.store.audit.list({ orgId: server.org.id, limit: 1, beforeSeq: null })
   expect(page.entries[0]).toMatchObject({ action: 'traces.exported', metadata: { format: 'parquet' } })
 })
 
 test('a key can run one Parquet export at a time, and an abandoned one frees its slot', async () => {
-  const both = await Promise.all([get('', parquetType), get('', parquetType)])
-  expect(both.map(({ status }) => status).toSorted()).toEqual([200, 503])
-  for (const { body } of both) await body!.cancel()
+  const bothResponses = await Promise.all([get('', parquetType), get('', parquetType)])
+  expect(bothResponses.map(({ status }) => status).toSorted()).toEqual([200, 503])
+  for (const { body } of bothResponses) await body!.cancel()
   for (let tries = 0; ; tries++) {
     const next = await get('?vendor=nobody', parquetType)
     await next.arrayBuffer()
@@ -152,25 +152,25 @@ async function written(path: string): Promise<Row[]> {
 
 /** The files have exactly the events of their days that the API has. */
 async function expectEqual(): Promise<void> {
-  const { files: all, rows, lastArrival } = manifest()
-  expect(all.map(({ path }) => path.split('/')[0]!)).toEqual(days().toSorted())
+  const { files: allFiles, rows, lastArrival } = manifest()
+  expect(allFiles.map(({ path }) => path.split('/')[0]!)).toEqual(days().toSorted())
   let sum = 0
-  for (const file of all) {
+  for (const file of allFiles) {
     const day = file.path.slice('dt='.length, 'dt=2026-11-01'.length)
     const next = new Date(Date.parse(day) + dayMs).toISOString().slice(0, 10)
-    const found = await written(file.path)
-    expect(found.map((row) => row.event)).toEqual(await lines(`?since=${day}&until=${next}`))
+    const writtenRows = await written(file.path)
+    expect(writtenRows.map((row) => row.event)).toEqual(await lines(`?since=${day}&until=${next}`))
     const bytes = readFileSync(join(orgFolder(), file.path))
     expect([file.rows, file.bytes, file.sha256]).toEqual([
-      found.length,
+      writtenRows.length,
       bytes.length,
       new Bun.CryptoHasher('sha256').update(bytes).digest('hex'),
     ])
     expect([file.maxTime, file.minTime]).toEqual([
-      found[0]!.occurred_at.toISOString(),
-      found.at(-1)!.occurred_at.toISOString(),
+      writtenRows[0]!.occurred_at.toISOString(),
+      writtenRows.at(-1)!.occurred_at.toISOString(),
     ])
-    sum += found.length
+    sum += writtenRows.length
   }
   expect([rows, lastArrival]).toEqual([sum, await server.store.events.lastSeq(server.org.id)])
 }
@@ -179,18 +179,20 @@ test('open files: past days only, unchanged ones stay, late events and the next 
   await run()
   expect(days().toSorted()).toEqual([5, 4, 3, 2, 1].map(folderOf))
   await expectEqual()
-  const before = readFileSync(join(orgFolder(), 'manifest.json'), 'utf8')
+  const manifestBefore = readFileSync(join(orgFolder(), 'manifest.json'), 'utf8')
   rmSync(join(orgFolder(), 'manifest.json.tmp'), { force: true })
   await run()
-  expect(readFileSync(join(orgFolder(), 'manifest.json'), 'utf8')).toBe(before)
+  expect(readFileSync(join(orgFolder(), 'manifest.json'), 'utf8')).toBe(manifestBefore)
   await send([
     event('late', { occurredAt: `${dateOf(4)}T23:59:59.999Z` }),
     event('today', { occurredAt: `${dateOf(0)}T00:00:00Z` }),
   ])
   await run()
   await expectEqual()
-  const of = (text: string) => (JSON.parse(text) as Manifest).files.map(({ sha256 }) => sha256)
-  expect(of(before).filter((sha256, at) => manifest().files[at]!.sha256 !== sha256).length).toBe(1)
+  const listHashes = (text: string) => (JSON.parse(text) as Manifest).files.map(({ sha256 }) => sha256)
+  expect(
+    listHashes(manifestBefore).filter((sha256, index) => manifest().files[index]!.sha256 !== sha256).length,
+  ).toBe(1)
   server.clock.move(12 * hourMs + 20 * 60_000) // 00:20: the day has ended, but events may still be on their way
   await run()
   expect(days()).not.toContain(folderOf(0))
@@ -249,12 +251,12 @@ test('open files: damaged, half-written and foreign ones are repaired, an interr
 })
 
 test('open files: what others put into the folder stays, and another applianceâ€™s files are not written', async () => {
-  const mine = 'ab'.repeat(16)
-  const owned = makeOpenFiles({ store: server.store, folder, applianceId: mine, log: quiet as never })
+  const ownId = 'ab'.repeat(16)
+  const owned = makeOpenFiles({ store: server.store, folder, applianceId: ownId, log: quiet as never })
   await owned.run(server.clock.now(), new AbortController().signal)
   rmSync(join(orgFolder(), 'manifest.json')) // it is written again, with the id
   await owned.run(server.clock.now(), new AbortController().signal)
-  expect(manifest()).toMatchObject({ appliance: mine })
+  expect(manifest()).toMatchObject({ appliance: ownId })
   const texts: { [name: string]: string } = {
     'README.md': 'people',
     'notes/mine.txt': 'people',
@@ -270,9 +272,9 @@ test('open files: what others put into the folder stays, and another applianceâ€
     writeFileSync(join(folder, name), text)
   }
   symlinkSync('/etc', join(folder, 'org_link'))
-  const gone = { ...manifest(), org: 'org_deleted' }
+  const deletedManifest = { ...manifest(), org: 'org_deleted' }
   mkdirSync(join(folder, 'org_deleted', 'dt=2026-01-01'), { recursive: true })
-  writeFileSync(join(folder, 'org_deleted', 'manifest.json'), JSON.stringify(gone))
+  writeFileSync(join(folder, 'org_deleted', 'manifest.json'), JSON.stringify(deletedManifest))
   writeFileSync(join(folder, 'org_deleted', 'dt=2026-01-01', 'part-0.parquet'), 'a personâ€™s events')
   writeFileSync(join(orgFolder(), 'dt=1999-01-01', 'part-0.parquet'), 'expired')
   await owned.run(server.clock.now(), new AbortController().signal)
@@ -284,14 +286,14 @@ test('open files: what others put into the folder stays, and another applianceâ€
   expect(readdirSync(join(orgFolder(), 'dt=1999-01-01'))).toEqual(['query.sql'])
 
   // A copy of the data with the same organization.
-  const before = readFileSync(join(orgFolder(), 'manifest.json'), 'utf8')
+  const manifestBefore = readFileSync(join(orgFolder(), 'manifest.json'), 'utf8')
   const warnings: string[] = []
   const log = { ...quiet, warn: (name: string) => void warnings.push(name) }
   const copy = makeOpenFiles({ store: server.store, folder, applianceId: 'ef', log: log as never })
   await copy.run(server.clock.now() + 2 * dayMs, new AbortController().signal)
   expect([warnings, readFileSync(join(orgFolder(), 'manifest.json'), 'utf8')]).toEqual([
     ['open_files_of_another'],
-    before,
+    manifestBefore,
   ])
   for (const name of Object.keys(texts))
     rmSync(join(folder, name.split('/')[0]!), { recursive: true, force: true })
@@ -302,9 +304,9 @@ test('open files: what others put into the folder stays, and another applianceâ€
 test('open files: a database with fewer arrivals, as after a restore, replaces all of them', async () => {
   const path = join(orgFolder(), 'manifest.json')
   writeFileSync(path, JSON.stringify({ ...manifest(), lastArrival: 1e9 }))
-  const before = manifest().files.length
+  const countBefore = manifest().files.length
   await run()
-  expect(manifest().files.length).toBe(before)
+  expect(manifest().files.length).toBe(countBefore)
   await expectEqual()
 })
 

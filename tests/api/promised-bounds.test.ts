@@ -30,8 +30,8 @@ beforeAll(async () => {
   dataDir = dir.join('data')
   await using empty = await startAppliance({ dataDir })
   const keyOf = async (kind: string): Promise<string> => {
-    const made = await empty.cli('key', 'create', '--kind', kind, '--label', kind, '--json')
-    return (JSON.parse(made.stdout) as { key: string }).key
+    const keyExit = await empty.cli('key', 'create', '--kind', kind, '--label', kind, '--json')
+    return (JSON.parse(keyExit.stdout) as { key: string }).key
   }
   keys = { ingest: await keyOf('ingest'), secret: await keyOf('secret') }
   await empty.stop()
@@ -59,7 +59,9 @@ function residentBytes(pid: number): number {
 const logBytes = (): number => statSync(join(dataDir, 'sightglass.db-wal')).size
 
 function folderBytes(): number {
-  const files = readdirSync(dataDir, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())
+  const files = readdirSync(dataDir, { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  )
   return files.reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0)
 }
 
@@ -84,19 +86,21 @@ async function postBatch(): Promise<number> {
 }
 
 /** Posts until so many bytes are sent, with something between two posts. Returns the largest size of the log. */
-async function largestLog(sentBytes: number, between: () => Promise<unknown>): Promise<number> {
+async function largestLog(sentBytes: number, onBatch: () => Promise<unknown>): Promise<number> {
   let largest = 0
-  for (let sent = 0; sent < sentBytes;) {
-    sent += await postBatch()
-    await between()
+  for (let postedBytes = 0; postedBytes < sentBytes;) {
+    postedBytes += await postBatch()
+    await onBatch()
     largest = Math.max(largest, logBytes())
   }
   return largest
 }
 
-function report(what: string, ...bytes: number[]): void {
+function report(label: string, ...bytes: number[]): void {
   if (process.env['SIGHTGLASS_TEST_TABLE'] !== '1') return
-  process.stdout.write(`${what}: ${bytes.map((one) => (one / mebi).toFixed(1)).join(', ')} MiB\n`)
+  process.stdout.write(
+    `${label}: ${bytes.map((byteCount) => (byteCount / mebi).toFixed(1)).join(', ')} MiB\n`,
+  )
 }
 
 const sentBytes = (isFull ? 300 : 60) * mebi
@@ -121,31 +125,31 @@ test('the log stays small while exports are read slowly, and grows only while a 
   const reader = new Database(join(dataDir, 'sightglass.db'), { readonly: true })
   reader.run('BEGIN')
   reader.query('SELECT count(*) FROM sqlite_schema').get()
-  const held = await largestLog(80 * mebi, async () => undefined)
+  const heldBytes = await largestLog(80 * mebi, async () => undefined)
   reader.run('COMMIT')
   reader.close()
-  report('log beside an open transaction', held)
-  expect(held).toBeGreaterThan(2 * copiedFromBytes)
+  report('log beside an open transaction', heldBytes)
+  expect(heldBytes).toBeGreaterThan(2 * copiedFromBytes)
 })
 
 test('requests leave no memory behind', async () => {
   const { pid } = appliance
   /** The least of some moments, because the garbage of the last requests is there for a while. */
   const settled = async (): Promise<number> => {
-    let least = Infinity
+    let leastBytes = Infinity
     for (let moment = 0; moment < 8; moment++) {
       await postBatch()
-      least = Math.min(least, residentBytes(pid))
+      leastBytes = Math.min(leastBytes, residentBytes(pid))
     }
-    return least
+    return leastBytes
   }
   await largestLog(sentBytes / 2, async () => undefined)
-  const before = await settled()
+  const bytesBefore = await settled()
   await largestLog(1.5 * sentBytes, async () => undefined)
-  const after = await settled()
-  report('resident before and after', before, after)
-  expect(after).toBeLessThan(512_000_000)
-  expect(after - before).toBeLessThan(0.75 * sentBytes) // half of what was sent
+  const bytesAfter = await settled()
+  report('resident before and after', bytesBefore, bytesAfter)
+  expect(bytesAfter).toBeLessThan(512_000_000)
+  expect(bytesAfter - bytesBefore).toBeLessThan(0.75 * sentBytes) // half of what was sent
 })
 
 test('a start after a kill reads little of a large folder', async () => {

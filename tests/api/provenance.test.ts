@@ -114,7 +114,7 @@ test("the appliance's own verdict has its evidence, and the network of an impost
   const page = await json<Page>('/v1/traces?include=record&judgedBy=appliance&verdict=contradicted&limit=200')
   const impostors = loggedAgents.filter(({ verdict }) => verdict === 'contradicted')
   const requests = page.events.filter(({ type }) => type === 'agent.requested')
-  expect(requests).toHaveLength(impostors.reduce((sum, one) => sum + one.requests, 0))
+  expect(requests).toHaveLength(impostors.reduce((sum, impostor) => sum + impostor.requests, 0))
   const [record] = page.records!
   expect(record).toMatchObject({
     door: 'access-log',
@@ -127,7 +127,9 @@ test("the appliance's own verdict has its evidence, and the network of an impost
   const network = encodeURIComponent(record!.network!)
   const inNetwork = await json<Page>(`/v1/traces?include=record&network=${network}&limit=200`)
   expect(inNetwork.events.length).toBeGreaterThan(0)
-  expect(new Set(inNetwork.records!.map((one) => one.network))).toEqual(new Set([record!.network]))
+  expect(new Set(inNetwork.records!.map((networkRecord) => networkRecord.network))).toEqual(
+    new Set([record!.network]),
+  )
   for (const wrong of ['', '192.0.2.1', 'x/24']) {
     const answer = await get(`/v1/traces?network=${encodeURIComponent(wrong)}`)
     expect([wrong, answer.status]).toEqual([wrong, 400])
@@ -150,10 +152,10 @@ test.each([
   ['judgedBy=unknown', 0],
   ['observedBy=appliance', 0],
 ])('the filter %s', async (query, count) => {
-  const named = query.replace(encodeURIComponent('{key}'), senderKey)
-  const lines = (await (await get(`/v1/traces?${named}`, { accept: 'application/x-ndjson' })).text()).split(
-    '\n',
-  )
+  const keyQuery = query.replace(encodeURIComponent('{key}'), senderKey)
+  const lines = (
+    await (await get(`/v1/traces?${keyQuery}`, { accept: 'application/x-ndjson' })).text()
+  ).split('\n')
   expect(lines.at(-2)).toBe(`{"_end":{"count":${count}}}`)
 })
 
@@ -209,7 +211,7 @@ test('Explore groups and filters by record; events of no key have no value', asy
   const verified = loggedAgents.filter(({ verdict }) => verdict === 'verified')
   expect(Object.fromEntries(judges.rows.map((row) => [row.value, row.events]))).toEqual({
     sender: claimedCount,
-    appliance: verified.reduce((sum, one) => sum + one.requests, 0),
+    appliance: verified.reduce((sum, loggedAgent) => sum + loggedAgent.requests, 0),
   })
 })
 
@@ -225,7 +227,10 @@ interface Requests {
 }
 
 const ownCount = (verdict: string): number =>
-  loggedAgents.reduce((sum, one) => (one.verdict === verdict ? sum + one.requests : sum), 0)
+  loggedAgents.reduce(
+    (sum, loggedAgent) => (loggedAgent.verdict === verdict ? sum + loggedAgent.requests : sum),
+    0,
+  )
 
 test("pages count no sender's verdict as Verified, and name the key", async () => {
   const headers = { cookie: await server.signIn('viewer') }
@@ -255,8 +260,8 @@ test("pages count no sender's verdict as Verified, and name the key", async () =
   // Under a filter events are counted one by one: the same numbers.
   const filtered = await read<Requests>('/api/detect/requests?range=24h&filter=verdict:verified')
   expect(filtered.verdicts.rows).toMatchObject([{ value: 'verified', count: ownCount('verified') }])
-  const own = await read<Requests>('/api/detect/requests?range=24h&filter=observedBy:appliance')
-  expect(own.verdicts.rows).toEqual([])
+  const ownRequests = await read<Requests>('/api/detect/requests?range=24h&filter=observedBy:appliance')
+  expect(ownRequests.verdicts.rows).toEqual([])
   const { labels } = await read<{ labels: { [id: string]: string } }>('/api/key-labels')
   expect(labels).toMatchObject({ [senderKey]: 'backend', [logKey]: 'drain' })
 })
@@ -288,7 +293,7 @@ test('an alert on Verified counts what the appliance vouches for, unless it name
   }
   server.clock.move(3_600_000)
   expect(await windowOf({ verdict: ['verified'], judgedBy: ['sender'] })).toBe(claimedCount)
-  const own = await windowOf({ verdict: ['verified'] })
-  expect(own).toBeGreaterThan(0)
-  expect(own).toBeLessThanOrEqual(ownCount('verified'))
+  const ownWindow = await windowOf({ verdict: ['verified'] })
+  expect(ownWindow).toBeGreaterThan(0)
+  expect(ownWindow).toBeLessThanOrEqual(ownCount('verified'))
 })

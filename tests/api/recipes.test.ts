@@ -15,8 +15,8 @@ let key = ''
 
 beforeAll(async () => {
   appliance = await startAppliance({ dataDir: files.join('data') })
-  const made = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'recipes', '--json')
-  key = (JSON.parse(made.stdout) as { key: string }).key
+  const keyExit = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'recipes', '--json')
+  key = (JSON.parse(keyExit.stdout) as { key: string }).key
 })
 afterAll(async () => {
   await appliance.stop()
@@ -164,9 +164,9 @@ async function writeProgram(folder: TempDir, recipe: Recipe, host: string): Prom
   writeFileSync(folder.join(recipe.program.path), text)
 }
 
-async function until(holds: () => Promise<boolean> | boolean, what: string): Promise<void> {
+async function until(holds: () => Promise<boolean> | boolean, description: string): Promise<void> {
   for (const endMs = performance.now() + 30_000; !(await holds()); await Bun.sleep(100))
-    if (performance.now() > endMs) throw new Error(`${what} did not happen in time`)
+    if (performance.now() > endMs) throw new Error(`${description} did not happen in time`)
 }
 
 async function storedTools(site: string): Promise<number[]> {

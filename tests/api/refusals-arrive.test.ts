@@ -128,10 +128,10 @@ describe.each(['python', 'node'] as const)('%s', (client) => {
       })),
     )
     expect(asks.length).toBeGreaterThan(50)
-    const seen = await statuses(client, asks)
+    const seenStatuses = await statuses(client, asks)
     const name = ({ status, url, bytes }: (typeof asks)[number], got: unknown) =>
       `${url.slice(server.url.length)} ${bytes} bytes, ${status}: ${String(got)}`
-    expect(asks.map((ask, n) => name(ask, seen[n]))).toEqual(asks.map((ask) => name(ask, ask.status)))
+    expect(asks.map((ask, n) => name(ask, seenStatuses[n]))).toEqual(asks.map((ask) => name(ask, ask.status)))
   }, 120_000)
 
   test('a 429 arrives, and what a node or a listener refuses before routing', async () => {

@@ -12,8 +12,8 @@ const eventsOfPost = 100
 
 test('refusals beyond a rate cost less than a quarter of what they refuse', async () => {
   await using appliance = await startAppliance({ args: ['--rate-limit-ingest', `${acceptedMax}/h`] })
-  const made = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'busy', '--json')
-  const { key } = JSON.parse(made.stdout) as { key: string }
+  const keyExit = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'busy', '--json')
+  const { key } = JSON.parse(keyExit.stdout) as { key: string }
   let posted = 0
   const post = (): Promise<Response> => {
     const events = Array.from({ length: eventsOfPost }, (_, index) => event(`post_${posted}_${index}`))
@@ -26,13 +26,13 @@ test('refusals beyond a rate cost less than a quarter of what they refuse', asyn
   }
   /** Processor time of the executable for each of the posts. */
   const costOf = async (posts: number, check: (answer: Response) => void): Promise<number> => {
-    const before = processorMs(appliance.pid)
-    for (let sent = 0; sent < posts; sent++) {
+    const msBefore = processorMs(appliance.pid)
+    for (let index = 0; index < posts; index++) {
       const answer = await post()
       await answer.arrayBuffer()
       check(answer)
     }
-    return (processorMs(appliance.pid) - before) / posts
+    return (processorMs(appliance.pid) - msBefore) / posts
   }
   const acceptedMs = await costOf(acceptedMax - 10, ({ status }) => expect(status).toBe(202))
   for (let status = 202; status === 202;) status = (await post()).status

@@ -71,12 +71,12 @@ interface Sent {
 const messages = (path: string): Received[] => receiver.received(path)
 const read = ({ body }: Received) => JSON.parse(body) as Sent
 
-async function addEndpoint(path: string, more: object): Promise<{ id: string; secret: string }> {
-  const body = { url: receiver.url + path, ...more }
+async function addEndpoint(path: string, overrides: object): Promise<{ id: string; secret: string }> {
+  const body = { url: receiver.url + path, ...overrides }
   const response = await server.call('/v1/webhooks/endpoints', { key, body })
   expect(response.status).toBe(201)
-  const made = (await response.json()) as { endpoint: { id: string }; secret: string }
-  return { id: made.endpoint.id, secret: made.secret }
+  const creation = (await response.json()) as { endpoint: { id: string }; secret: string }
+  return { id: creation.endpoint.id, secret: creation.secret }
 }
 
 async function sentEntries(orgId = server.org.id) {
@@ -112,8 +112,8 @@ test('without the endpoint the doctor names it; a label that two endpoints have 
 })
 
 test('the message is signed, as documented, ignores the filters, and has the report that verifies', async () => {
-  const made = await addEndpoint('/flaky/1', { label: 'ops', types: ['auth.*'], sites: ['nowhere'] })
-  ;({ id: endpointId, secret } = made)
+  const endpoint = await addEndpoint('/flaky/1', { label: 'ops', types: ['auth.*'], sites: ['nowhere'] })
+  ;({ id: endpointId, secret } = endpoint)
   server.clock.move(5 * 60_000)
   await until(() => messages('/flaky/1').length === 1)
   server.clock.move(3_000) // the wait before the retry
@@ -124,8 +124,8 @@ test('the message is signed, as documented, ignores the filters, and has the rep
     failed!.headers['webhook-id']!,
   ])
   // The clock of the server was moved, so the reference library signs instead of verifying.
-  const { 'webhook-id': id, 'webhook-timestamp': at } = request!.headers
-  const signature = new Webhook(secret).sign(id!, new Date(Number(at) * 1_000), request!.body)
+  const { 'webhook-id': id, 'webhook-timestamp': timestamp } = request!.headers
+  const signature = new Webhook(secret).sign(id!, new Date(Number(timestamp) * 1_000), request!.body)
   expect(request!.headers['webhook-signature']).toBe(signature)
   const message = read(request!)
   expect(issuesOf(message)).toEqual([])
@@ -149,8 +149,8 @@ test('the message is signed, as documented, ignores the filters, and has the rep
     message.data.bytes,
     message.data.sha256,
   ])
-  const [entry, ...others] = await sentEntries()
-  expect(others).toEqual([])
+  const [entry, ...otherEntries] = await sentEntries()
+  expect(otherEntries).toEqual([])
   expect(entry).toMatchObject({
     actor: 'system',
     target: expect.stringMatching(new RegExp(`^report_[0-9a-f]{16}/${endpointId}$`)),
@@ -171,13 +171,13 @@ test('once per period: missed days follow, a paused endpoint receives them when 
     return messages('/flaky/1').length === 8
   })
   expect(ids().size).toBe(4)
-  const periods = messages('/flaky/1').map((each) => read(each).data['period'])
+  const periods = messages('/flaky/1').map((message) => read(message).data['period'])
   expect(new Set(periods).size).toBe(4)
 })
 
 test('a node that finds no audit entry, such as one whose lease ended, schedules nothing twice', async () => {
   const { store } = server
-  const before = (await sentEntries()).length
+  const countBefore = (await sentEntries()).length
   const blind = { ...store.audit, list: async () => ({ entries: [], next: null }) }
   const node = makeScheduledReports(
     {
@@ -192,14 +192,14 @@ test('a node that finds no audit entry, such as one whose lease ended, schedules
   )
   await node.run(server.clock.now(), new AbortController().signal)
   expect([node.problems(), node.metrics()[0]?.samples]).toEqual([[], [{ value: 0 }]])
-  expect((await sentEntries()).length).toBe(before)
+  expect((await sentEntries()).length).toBe(countBefore)
 })
 
 test('a report of another organization reaches only its own endpoint, which is found by its label', async () => {
-  const other = await makeOrg(server, 'other')
+  const otherOrg = await makeOrg(server, 'other')
   server.clock.move(30 * 60_000)
   await Bun.sleep(1_500)
-  expect(await sentEntries(other.id)).toEqual([])
+  expect(await sentEntries(otherOrg.id)).toEqual([])
 })
 
 test('a file that does not fit is left out of the message; its hash and the link remain', async () => {
@@ -219,14 +219,17 @@ test('a file that does not fit is left out of the message; its hash and the link
     const rule = { every: 'day' as const, zone: 'UTC', siteIds: [] }
     const draft = { facts, fileName: 'x.html', totals: [] }
     const report = { id: `report_${bytes}`, rule, period, title: 'Daily report', range: 'x', draft, html }
-    const sent = await scheduleReport(
+    const scheduledDelivery = await scheduleReport(
       { store: server.store, publicUrl: null },
       endpoint!,
       report,
       act(`report_${bytes}/x`),
       server.clock.now(),
     )
-    const { delivery } = (await server.store.webhooks.find({ orgId: server.org.id, id: sent!.deliveryId }))!
+    const { delivery } = (await server.store.webhooks.find({
+      orgId: server.org.id,
+      id: scheduledDelivery!.deliveryId,
+    }))!
     expect(Buffer.byteLength(delivery.body)).toBeLessThanOrEqual(512 * 1024)
     const { data, text } = JSON.parse(delivery.body) as Sent
     expect([data.bytes, data.sha256]).toEqual([bytes, createHash('sha256').update(html).digest('hex')])
@@ -244,7 +247,7 @@ test('an endpoint that was deleted meanwhile gets no delivery', async () => {
   const draft = { facts, fileName: 'x.html', totals: [] }
   const rule = { every: 'day' as const, zone: 'UTC', siteIds: [] }
   const report = { id: 'report_gone', rule, period, title: 'x', range: 'x', draft, html: 'x' }
-  const before = (await sentEntries()).length
+  const countBefore = (await sentEntries()).length
   const scheduled = scheduleReport(
     { store: server.store, publicUrl: null },
     endpoint!,
@@ -253,5 +256,5 @@ test('an endpoint that was deleted meanwhile gets no delivery', async () => {
     server.clock.now(),
   )
   expect(await scheduled.catch((error: unknown) => error)).toMatchObject({ kind: 'not_found' })
-  expect((await sentEntries()).length).toBe(before)
+  expect((await sentEntries()).length).toBe(countBefore)
 })

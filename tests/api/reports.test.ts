@@ -20,10 +20,10 @@ beforeAll(async () => {
   server = await testServer()
   viewer = await person(server, server.org, 'viewer')
   const ingest = await server.key('ingest')
-  const at = (index: number) => new Date(Date.now() - (index % 150) * 3_600_000).toISOString()
+  const isoAt = (index: number) => new Date(Date.now() - (index % 150) * 3_600_000).toISOString()
   const events = Array.from({ length: 900 }, (_, index) =>
     event(`evt_${index}`, {
-      occurredAt: at(index),
+      occurredAt: isoAt(index),
       type: ['tool.executed', 'agent.detected', 'authz.evaluated', 'custom.kind'][index % 4],
       outcome: ['success', 'error', 'blocked'][index % 3],
       tool: index % 7 === 0 ? hostile : `tool-${index % 40}`,
@@ -34,8 +34,8 @@ beforeAll(async () => {
       },
     }),
   )
-  const sent = await server.call('/v1/sdk/events', { key: ingest, body: { events } })
-  expect(await sent.json()).toMatchObject({ ok: true })
+  const response = await server.call('/v1/sdk/events', { key: ingest, body: { events } })
+  expect(await response.json()).toMatchObject({ ok: true })
   const answer = await viewer.call('/api/reports?range=7d', { method: 'POST', body: {} })
   expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
   expect(answer.headers.get('content-disposition')).toMatch(
@@ -76,10 +76,11 @@ test('law: a report with any changed, missing or added byte is refused', () => {
       place,
       fc.integer({ min: 1, max: 255 }),
       fc.constantFrom('change', 'remove', 'add'),
-      (at, by, how) => {
-        const before = whole.slice(0, at)
-        const after = whole.slice(how === 'add' ? at : at + 1)
-        const middle = how === 'remove' ? [] : [how === 'add' ? by : whole[at]! ^ by]
+      (position, byteChange, editKind) => {
+        const before = whole.slice(0, position)
+        const after = whole.slice(editKind === 'add' ? position : position + 1)
+        const middle =
+          editKind === 'remove' ? [] : [editKind === 'add' ? byteChange : whole[position]! ^ byteChange]
         const changed = new Uint8Array([...before, ...middle, ...after])
         expect(verifyReport(changed, null).ok).toBe(false)
       },
@@ -90,13 +91,13 @@ test('law: a report with any changed, missing or added byte is refused', () => {
 
 test('a proof of another report, key or form is refused, and each refusal says why', async () => {
   const proofOf = (text: string) => /(?<=id="sightglass-proof">).*(?=<\/script>)/.exec(text)![0]
-  const other = await (await viewer.call('/api/reports?range=24h', { method: 'POST', body: {} })).text()
+  const otherHtml = await (await viewer.call('/api/reports?range=24h', { method: 'POST', body: {} })).text()
   const faultOf = (text: string, trusted: string | null = null) => verifyReport(bytes(text), trusted).fault
-  expect(faultOf(html.replace(proofOf(html), proofOf(other)))).toBe('It was changed after it was signed')
+  expect(faultOf(html.replace(proofOf(html), proofOf(otherHtml)))).toBe('It was changed after it was signed')
   expect(faultOf(html, key)).toBeNull()
   expect(faultOf(html, 'A'.repeat(43))).toBe('Another key signed it')
-  const more = JSON.stringify({ ...(JSON.parse(proofOf(html)) as object), extra: 1 })
-  expect(faultOf(html.replace(proofOf(html), more))).toBe('Its proof is malformed')
+  const extendedProof = JSON.stringify({ ...(JSON.parse(proofOf(html)) as object), extra: 1 })
+  expect(faultOf(html.replace(proofOf(html), extendedProof))).toBe('Its proof is malformed')
   const claimed = JSON.stringify({ ...(JSON.parse(proofOf(html)) as object), events: 1 }).replaceAll(
     '<',
     '\\u003c',
@@ -110,7 +111,7 @@ test('a key or signature in another spelling of the same bytes is refused', () =
   const spelled = (field: 'key' | 'signature', change: (text: string) => string) =>
     html.replace(
       RegExp(`("${field}":")([^"]+)"`),
-      (_, before: string, text: string) => `${before}${change(text)}"`,
+      (_, prefix: string, text: string) => `${prefix}${change(text)}"`,
     )
   /** The last character has bits that no byte uses. */
   const lastOf = (text: string) =>
@@ -125,8 +126,8 @@ test('a key or signature in another spelling of the same bytes is refused', () =
 
 test('each report is in the audit log; other organizations, strangers and wrong ranges are refused', async () => {
   const org = await makeOrg(server, 'Empty')
-  const other = await person(server, org, 'viewer')
-  const empty = await (await other.call('/api/reports', { method: 'POST', body: {} })).text()
+  const otherViewer = await person(server, org, 'viewer')
+  const empty = await (await otherViewer.call('/api/reports', { method: 'POST', body: {} })).text()
   expect(verifyReport(bytes(empty), key)).toMatchObject({ ok: true, events: 0, orgId: org.id })
   expect(empty).toContain('No visits in this range.')
   expect((await server.call('/api/reports', { method: 'POST', body: {} })).status).toBe(401)

@@ -57,7 +57,7 @@ async function openSlowly(head: string[], body: string): Promise<SlowReader> {
   let text = ''
   let isClosed = false
   let arrived: ((bytes: number | null) => void) | null = null
-  const done = (bytes: number | null) => {
+  const settle = (bytes: number | null) => {
     arrived?.(bytes)
     arrived = null
   }
@@ -68,11 +68,11 @@ async function openSlowly(head: string[], body: string): Promise<SlowReader> {
       data(paused, bytes) {
         paused.pause()
         text += bytes.toString('latin1')
-        done(bytes.length)
+        settle(bytes.length)
       },
       close() {
         isClosed = true
-        done(null)
+        settle(null)
       },
       error: () => {},
     },
@@ -172,10 +172,10 @@ describe('an export by a key', () => {
 })
 
 describe('a stream by a person', () => {
-  const losses: { [name: string]: (who: Person) => Promise<unknown> } = {
-    'signs out': (who) => who.post('/api/sign-out'),
-    'is removed': (who) => removeMember(server, acting, who.id),
-    'becomes a viewer': (who) => changeRole(server, acting, who.id, 'viewer'),
+  const losses: { [name: string]: (member: Person) => Promise<unknown> } = {
+    'signs out': (member) => member.post('/api/sign-out'),
+    'is removed': (member) => removeMember(server, acting, member.id),
+    'becomes a viewer': (member) => changeRole(server, acting, member.id, 'viewer'),
   }
   const streams: { [name: string]: { role: Role; line: string; body?: string; isLive?: boolean } } = {
     'export of events': { role: 'admin', line: 'GET /api/export/events?format=ndjson' },
@@ -187,17 +187,17 @@ describe('a stream by a person', () => {
 
   test.each(cases)('%s ends when the person %s', async (stream, loss) => {
     const { role, line, body = '' } = streams[stream]!
-    const who = await person(server, server.org, role)
-    const reader = await openSlowly([`${line} HTTP/1.1`, `cookie: ${who.cookie}`], body)
-    await expectCut(reader, () => losses[loss]!(who))
+    const member = await person(server, server.org, role)
+    const reader = await openSlowly([`${line} HTTP/1.1`, `cookie: ${member.cookie}`], body)
+    await expectCut(reader, () => losses[loss]!(member))
     reader.end()
   })
 
   test.each(['signs out', 'is removed'])('a quiet live stream ends when the person %s', async (loss) => {
-    const who = await person(server, server.org, 'viewer')
-    const reader = await openSlowly(['GET /api/live HTTP/1.1', `cookie: ${who.cookie}`], '')
+    const member = await person(server, server.org, 'viewer')
+    const reader = await openSlowly(['GET /api/live HTTP/1.1', `cookie: ${member.cookie}`], '')
     expect(await reader.read()).not.toBeNull()
-    await losses[loss]!(who)
+    await losses[loss]!(member)
     let reads = 0
     const closed = (text: string) => text.endsWith('0\r\n\r\n')
     while (!closed(reader.text()) && reads <= readsMax) {

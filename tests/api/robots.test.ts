@@ -67,19 +67,19 @@ test('a version is shown with its text, its notes and what changed', async () =>
   })
   expect(await json(admin.call('/api/robots/shop/versions/1'))).toMatchObject({ before: null, changes: null })
   // A viewer sees no members.
-  const seen = (await json(viewer.call('/api/robots'))) as { sites: unknown[] }
-  expect(seen.sites).toMatchObject([{ siteId: 'shop', version: 2, setByName: null }])
+  const robotsView = (await json(viewer.call('/api/robots'))) as { sites: unknown[] }
+  expect(robotsView.sites).toMatchObject([{ siteId: 'shop', version: 2, setByName: null }])
   await json(viewer.post('/api/robots', { siteId: 'shop', text: '' }), 403)
 })
 
 test('a text is tested without being stored', async () => {
-  const at = {
+  const requestFields = {
     occurredAtMs: server.clock.now() - 1_000,
     siteId: 'shop',
     type: 'agent.requested',
     name: 'GPTBot',
   }
-  const events = ['/a', '/b', '/b/1'].map((page) => makeEvent(`req ${page}`, { ...at, page }))
+  const events = ['/a', '/b', '/b/1'].map((page) => makeEvent(`req ${page}`, { ...requestFields, page }))
   await server.store.events.append({ ...makeBatch(server.org.id, events), receivedAtMs: server.clock.now() })
   const result = await json(
     viewer.post('/api/robots/test', { siteId: 'shop', text: 'User-agent: *\nDisallow: /b' }),
@@ -125,10 +125,10 @@ test('lines that a drain sends are judged by the version in force', async () => 
   const body = lines.map((line) => `${line}\n`).join('')
   await json(server.call('/v1/sdk/access-logs?siteId=shop', { key, body, headers }), 202)
   const secret = await server.key('secret')
-  const found = await json(
+  const traces = await json(
     server.call('/v1/traces?type=agent.requested&robots=disallowed&siteId=shop', { key: secret }),
   )
-  expect(found['events']).toMatchObject([
+  expect(traces['events']).toMatchObject([
     {
       occurredAt: '2026-11-01T12:00:00.000Z',
       agent: { robots: 'disallowed', robotsRule: { version: 1, from: '2026-11-01T00:00:00.000Z', line: 2 } },

@@ -22,25 +22,25 @@ interface View {
   createdAt: string
 }
 
-async function request(who: Person, method: string, path: string, body?: unknown) {
-  const answer = await who.call(path, { method, ...(body === undefined ? {} : { body }) })
+async function request(member: Person, method: string, path: string, body?: unknown) {
+  const answer = await member.call(path, { method, ...(body === undefined ? {} : { body }) })
   return {
     status: answer.status,
     ...((await answer.json()) as { view: View; error: string; issues: object[] }),
   }
 }
-const list = async (who = viewer) =>
-  ((await (await who.call('/api/views')).json()) as { views: View[] }).views
+const list = async (member = viewer) =>
+  ((await (await member.call('/api/views')).json()) as { views: View[] }).views
 
 test('an analyst creates, renames, changes and deletes; a viewer reads; each change has an audit entry', async () => {
-  const made = await request(analyst, 'POST', '/api/views', {
+  const creation = await request(analyst, 'POST', '/api/views', {
     name: ' Denied <b> ',
     search: '?decision=deny',
   })
-  expect(made).toMatchObject({ status: 201, view: { name: 'Denied <b>', search: '?decision=deny' } })
-  const { id, createdBy, createdAt } = made.view
+  expect(creation).toMatchObject({ status: 201, view: { name: 'Denied <b>', search: '?decision=deny' } })
+  const { id, createdBy, createdAt } = creation.view
   expect([createdBy, createdAt.endsWith('Z')]).toEqual([analyst.id, true])
-  expect(await list()).toEqual([made.view])
+  expect(await list()).toEqual([creation.view])
   const path = `/api/views/${id}`
   expect(await request(viewer, 'PATCH', path, { name: 'mine' })).toMatchObject({ status: 403 })
   expect(await request(viewer, 'DELETE', path, {})).toMatchObject({ status: 403 })
@@ -58,14 +58,14 @@ test('an analyst creates, renames, changes and deletes; a viewer reads; each cha
   expect(await request(analyst, 'DELETE', path, {})).toMatchObject({ status: 200 })
   expect(await request(analyst, 'DELETE', path, {})).toMatchObject({ status: 404 })
   const { entries } = await server.store.audit.list({ orgId: server.org.id, limit: 50, beforeSeq: null })
-  const mine = entries.filter(({ target }) => target === id)
-  expect(mine.map(({ action }) => action).toSorted()).toEqual([
+  const viewEntries = entries.filter(({ target }) => target === id)
+  expect(viewEntries.map(({ action }) => action).toSorted()).toEqual([
     'view.changed',
     'view.created',
     'view.deleted',
     'view.renamed',
   ])
-  expect(mine.find(({ action }) => action === 'view.renamed')?.metadata).toMatchObject({
+  expect(viewEntries.find(({ action }) => action === 'view.renamed')?.metadata).toMatchObject({
     before: { name: 'Denied <b>' },
     after: { name: 'Denied' },
   })
@@ -95,6 +95,6 @@ test('an organization has at most a hundred; one more is an error', async () => 
   expect(await list()).toHaveLength(limits.viewsMax)
   const beyond = await request(analyst, 'POST', '/api/views', { name: 'one more', search: '' })
   expect(beyond).toMatchObject({ status: 409, message: expect.stringContaining('100 saved views') })
-  const same = await request(analyst, 'POST', '/api/views', { name: 'view 7', search: '' })
-  expect(same).toMatchObject({ status: 409, message: expect.stringContaining('"view 7"') })
+  const duplicate = await request(analyst, 'POST', '/api/views', { name: 'view 7', search: '' })
+  expect(duplicate).toMatchObject({ status: 409, message: expect.stringContaining('"view 7"') })
 })

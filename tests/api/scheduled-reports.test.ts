@@ -94,7 +94,7 @@ test('retried, each receiver gets the same signed report by mail', async () => {
   const verdict = verifyReport(attachmentOf(first!), null)
   const [since, end] = [yesterday(), dayAt(server.clock.now())].map((day) => `${day}T00:00:00.000Z`)
   expect(verdict).toMatchObject({ ok: true, events: 20, since, until: end, orgId: server.org.id })
-  const changed = attachmentOf(first!).map((byte, at) => (at === 3_000 ? byte ^ 1 : byte))
+  const changed = attachmentOf(first!).map((byte, index) => (index === 3_000 ? byte ^ 1 : byte))
   expect(verifyReport(changed, null)).toMatchObject({
     ok: false,
     fault: 'It was changed after it was signed',
@@ -128,7 +128,7 @@ test('files appear whole, one per period; the week of the chosen zone and site',
   expect(verdict.ok).toBe(true)
   expect(Date.parse(verdict.until!) - Date.parse(verdict.since!)).toBe(7 * dayMs)
   expect(new Date(verdict.since!).getUTCHours()).toBe(18) // 23:30 in Kolkata
-  expect(files().filter((each) => each.endsWith('.tmp'))).toEqual([])
+  expect(files().filter((fileName) => fileName.endsWith('.tmp'))).toEqual([])
 })
 
 test('an organization that is created later gets its report; a file that exists stays as it is', async () => {
@@ -154,13 +154,13 @@ test('an organization that is created later gets its report; a file that exists 
 })
 
 test('reports of days without a server follow one by one', async () => {
-  const before = smtp.messages.length
+  const countBefore = smtp.messages.length
   server.clock.move(3 * dayMs)
-  await until(() => smtp.messages.length === before + 6)
+  await until(() => smtp.messages.length === countBefore + 6)
   await until(() => dailyFiles().length === 5)
 })
 
-const others = (auditDays: number | null, rules: object[]) => {
+const createReports = (auditDays: number | null, rules: object[]) => {
   const log = { info: () => undefined, warn: () => undefined }
   const key = openSigningKey(temp.path)
   const { store } = server
@@ -172,21 +172,21 @@ const others = (auditDays: number | null, rules: object[]) => {
 const never = new AbortController().signal
 
 test('another node finds in the audit log that nothing is due', async () => {
-  const before = dailyFiles()
-  const node = others(null, [{ every: 'day', folder }])
+  const filesBefore = dailyFiles()
+  const node = createReports(null, [{ every: 'day', folder }])
   const now = server.clock.now()
   expect(node.isDue(now)).toBe(true)
   await node.run(now, never)
   expect([node.isDue(now), node.problems(), node.metrics()[0]?.samples]).toEqual([false, [], [{ value: 0 }]])
-  expect(dailyFiles()).toEqual(before)
+  expect(dailyFiles()).toEqual(filesBefore)
 })
 
 test('the report of a period whose audit entry may have expired is not created again', async () => {
   const now = Date.UTC(2026, 9, 20)
   const rules = [{ every: 'month', folder: temp.join('expired') }]
-  await others(5, rules).run(now, never)
+  await createReports(5, rules).run(now, never)
   expect(existsSync(temp.join('expired'))).toBe(false)
-  await others(30, rules).run(now, never)
+  await createReports(30, rules).run(now, never)
   expect(readdirSync(temp.join('expired'))).toEqual([expect.stringContaining('-month-2026-09-')])
 })
 

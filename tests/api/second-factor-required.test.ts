@@ -27,18 +27,18 @@ async function refusalOf(answer: Response): Promise<[number, string | undefined]
   return [answer.status, text === '' ? undefined : (JSON.parse(text) as { reason?: string }).reason]
 }
 
-async function setFactor(who: Person): Promise<number> {
-  const begun = (await (await who.post('/api/account/second-factor/begin')).json()) as {
+async function setFactor(member: Person): Promise<number> {
+  const enrolment = (await (await member.post('/api/account/second-factor/begin')).json()) as {
     seed: string
     token: string
   }
-  const totp = new TOTP({ secret: Secret.fromBase32(begun.seed) })
+  const totp = new TOTP({ secret: Secret.fromBase32(enrolment.seed) })
   const code = totp.generate({ timestamp: server.clock.now() })
-  return (await who.post('/api/account/second-factor', { token: begun.token, code, password })).status
+  return (await member.post('/api/account/second-factor', { token: enrolment.token, code, password })).status
 }
 
-const require = (who: Person, secondFactorRequired: boolean) =>
-  who.post('/api/org/sign-in-rule', { secondFactorRequired })
+const require = (member: Person, secondFactorRequired: boolean) =>
+  member.post('/api/org/sign-in-rule', { secondFactorRequired })
 
 test('only owners and admins turn it on, and only with a second factor of their own', async () => {
   expect(await refusalOf(await require(viewer, true))).toEqual([403, 'wrong_role'])
@@ -49,8 +49,8 @@ test('only owners and admins turn it on, and only with a second factor of their 
   ])
   expect((await viewer.call('/api/overview')).status).toBe(200)
   expect(await setFactor(owner)).toBe(200)
-  const on = (await (await require(owner, true)).json()) as { lacking: { email: string }[] }
-  expect(on as unknown).toEqual({
+  const ruleAnswer = (await (await require(owner, true)).json()) as { lacking: { email: string }[] }
+  expect(ruleAnswer as unknown).toEqual({
     secondFactorRequired: true,
     lacking: [{ id: viewer.id, email: viewer.email }],
   })
@@ -108,8 +108,8 @@ test('their other organization stays open', async () => {
     audit,
   })
   await server.store.invitations.accept({ hash, now, account, auditId: newId('aud') })
-  const there = await viewer.post('/api/session/org', { orgId: server.org.id })
-  const open = caller(server, there.headers.get('set-cookie')!.split(';')[0]!)
+  const switchResponse = await viewer.post('/api/session/org', { orgId: server.org.id })
+  const open = caller(server, switchResponse.headers.get('set-cookie')!.split(';')[0]!)
   expect((await open.call('/api/overview')).status).toBe(200)
   const back = await open.post('/api/session/org', { orgId: strict.id })
   viewer = { ...viewer, ...caller(server, back.headers.get('set-cookie')!.split(';')[0]!) }
@@ -132,7 +132,7 @@ test('a second factor opens everything; it cannot be removed while it is require
 
 test('a sign-in through the identity provider counts as one with a second factor', async () => {
   const guest = await person(server, strict, 'analyst')
-  const byProvider = async (by: boolean) => {
+  const byProvider = async (hasProvider: boolean) => {
     const token = newToken()
     const now = server.clock.now()
     const signIn = {
@@ -145,7 +145,7 @@ test('a sign-in through the identity provider counts as one with a second factor
       expiresAtMs: now + 3_600_000,
       address: '127.0.0.1',
       userAgent: 'test',
-      byProvider: by,
+      byProvider: hasProvider,
     }
     const act = { action: 'session.created', target: signIn.id }
     const audit = auditEntry({ orgId: strict.id, actor: 'cli' }, act, now)

@@ -20,10 +20,10 @@ beforeAll(async () => {
   admin = await person(server, server.org, 'admin')
   analyst = await person(server, server.org, 'analyst')
   const key = await server.key('ingest')
-  const at = (minutes: number) => new Date(server.clock.now() - minutes * 60_000).toISOString()
+  const minutesAgo = (minutes: number) => new Date(server.clock.now() - minutes * 60_000).toISOString()
   const events = Array.from({ length: 300 }, (_, index) =>
     event(`secret-event-${index}`, {
-      occurredAt: at(index),
+      occurredAt: minutesAgo(index),
       sessionId: `secret-session-${index % 9}`,
       type: ['tool.executed', 'agent.requested', 'authz.evaluated'][index % 3]!,
       outcome: index % 2 === 0 ? 'success' : 'blocked',
@@ -32,7 +32,7 @@ beforeAll(async () => {
     }),
   )
   const old = event('secret-event-old', {
-    occurredAt: at(5 * 24 * 60),
+    occurredAt: minutesAgo(5 * 24 * 60),
     sessionId: 'secret-session-old',
     type: 'agent.detected',
     outcome: 'error',
@@ -56,8 +56,8 @@ interface Made {
   issues?: { path: string }[]
 }
 
-async function make(fields: object, who = admin): Promise<Made & { status: number }> {
-  const answer = await who.post('/api/share-links', fields)
+async function make(fields: object, creator = admin): Promise<Made & { status: number }> {
+  const answer = await creator.post('/api/share-links', fields)
   return { status: answer.status, ...((await answer.json()) as Made) }
 }
 
@@ -103,9 +103,9 @@ test('one panel, a filter, a range and a site are fixed: the address of the link
   expect(html).toContain('>Decisions<')
   expect(html).toContain('authz.evaluated')
   for (const text of ['Vendors', 'Operator', '<rect class="is-blocked"']) expect(html).not.toContain(text)
-  const other = await open(`${token}?filter=outcome:success&range=90d&panels=vendors`)
+  const otherPage = await open(`${token}?filter=outcome:success&range=90d&panels=vendors`)
   const withoutTime = (text: string) => text.replace(/Updated [^.]+\./, '')
-  expect([other.status, withoutTime(other.html)]).toEqual([200, withoutTime(html)])
+  expect([otherPage.status, withoutTime(otherPage.html)]).toEqual([200, withoutTime(html)])
 })
 
 test('a view shows counts; events only when chosen, subjects and sessions only when chosen as well', async () => {
@@ -119,9 +119,9 @@ test('a view shows counts; events only when chosen, subjects and sessions only w
   const errors = await open((await make({ ...view, search: '?outcome=error', events: true })).token)
   expect(errors.html).toContain('No events in this range.') // the only one is older than 24 hours
   expect(events.html).not.toContain('secret-')
-  const all = await open((await make({ ...view, events: true, identities: true })).token)
-  for (const text of ['secret-session-', 'secret-subject-']) expect(all.html).toContain(text)
-  for (const text of ['secret-event-', 'secret-note']) expect(all.html).not.toContain(text)
+  const fullPage = await open((await make({ ...view, events: true, identities: true })).token)
+  for (const text of ['secret-session-', 'secret-subject-']) expect(fullPage.html).toContain(text)
+  for (const text of ['secret-event-', 'secret-note']) expect(fullPage.html).not.toContain(text)
   for (const filter of [
     'sessionId=secret-session-1',
     'subject=secret-subject-1',
@@ -149,13 +149,15 @@ test('Explore shows one measure by one field as a chart and a table, and nothing
   expect(html).toContain('&lt;img src=x onerror=alert(1)&gt;\\u{202e}')
   for (const text of ['secret-', '<script', '<img', '<a ']) expect(html).not.toContain(text)
   expect(headers.get('content-security-policy')).not.toContain('script-src')
-  const other = await open(`${token}?by=subject&filter=outcome:success`)
+  const otherPage = await open(`${token}?by=subject&filter=outcome:success`)
   const withoutTime = (text: string) => text.replace(/Updated [^.]+\./, '')
-  expect(withoutTime(other.html)).toBe(withoutTime(html))
+  expect(withoutTime(otherPage.html)).toBe(withoutTime(html))
   const sessions = await open((await make({ ...explore, search: '?range=24h&measure=sessions' })).token)
   for (const text of ['>Sessions<', '>9<', '>300<', '<path']) expect(sessions.html).toContain(text)
-  const none = await open((await make({ ...explore, search: '?filter=tool:none&measure=p95&by=tool' })).token)
-  expect(none.html).toContain('No events in this range.')
+  const emptyPage = await open(
+    (await make({ ...explore, search: '?filter=tool:none&measure=p95&by=tool' })).token,
+  )
+  expect(emptyPage.html).toContain('No events in this range.')
 })
 
 test('Explore shows subjects and sessions only when they were chosen, and members of metadata that were', async () => {
@@ -208,11 +210,11 @@ test('Overview shows the last 7 days, and what changed only when that was chosen
     expect(html).toContain(text)
   for (const text of ['secret-', 'Operator', 'checkout.pay', '<script']) expect(html).not.toContain(text)
   const panels = ['headlines', 'timeline', 'changes']
-  const all = await open((await make({ ...overview, search: '?zone=Europe/Berlin', panels })).token)
+  const fullPage = await open((await make({ ...overview, search: '?zone=Europe/Berlin', panels })).token)
   for (const text of ['New operator', 'sent its first 20 requests.', 'New tool', '<bdi>checkout.pay</bdi>'])
-    expect(all.html).toContain(text)
-  expect(all.html).toContain('&lt;img src=x onerror=alert(1)&gt;\\u{202e}')
-  for (const text of ['secret-', '<script', '<img', '<a ']) expect(all.html).not.toContain(text)
+    expect(fullPage.html).toContain(text)
+  expect(fullPage.html).toContain('&lt;img src=x onerror=alert(1)&gt;\\u{202e}')
+  for (const text of ['secret-', '<script', '<img', '<a ']) expect(fullPage.html).not.toContain(text)
 })
 
 test('of an event only what the page shows is read into memory, without identities unless chosen', async () => {
@@ -237,25 +239,25 @@ test('created, opened and revoked links are audited; a revoked one is 404 at onc
   const { token, link } = await make(analytics)
   for (let times = 0; times < 3; times++) await open(token)
   expect(await listed(link.id)).toMatchObject({ opened: 3, state: 'open' })
-  const revoke = (who: Person) => who.post(`/api/share-links/${link.id}/revoke`, {})
+  const revoke = (revoker: Person) => revoker.post(`/api/share-links/${link.id}/revoke`, {})
   expect((await revoke(analyst)).status).toBe(403)
   expect((await revoke(admin)).status).toBe(204)
-  const gone = await open(token)
-  expect([gone.status, gone.html.includes('Link not found'), gone.html.includes('Weekly')]).toEqual([
-    404,
-    true,
-    false,
-  ])
+  const revokedPage = await open(token)
+  expect([
+    revokedPage.status,
+    revokedPage.html.includes('Link not found'),
+    revokedPage.html.includes('Weekly'),
+  ]).toEqual([404, true, false])
   expect((await revoke(admin)).status).toBe(409)
   const { entries } = await server.store.audit.list({ orgId: server.org.id, limit: 99, beforeSeq: null })
-  const mine = entries.filter(({ target }) => target === link.id)
-  expect(mine.map(({ action }) => action)).toEqual([
+  const linkEntries = entries.filter(({ target }) => target === link.id)
+  expect(linkEntries.map(({ action }) => action)).toEqual([
     'share_link.revoked',
     'share_link.opened',
     'share_link.created',
   ])
-  expect(mine[0]).toMatchObject({ actor: `user:${admin.id}`, metadata: { opened: 3 } })
-  expect(JSON.stringify(mine)).not.toContain(token)
+  expect(linkEntries[0]).toMatchObject({ actor: `user:${admin.id}`, metadata: { opened: 3 } })
+  expect(JSON.stringify(linkEntries)).not.toContain(token)
 })
 
 test('openings that are being written are listed', async () => {
@@ -275,7 +277,7 @@ test('the token opens no other route, as a cookie, a key, in the address or as a
   const { token } = await make(analytics)
   const open =
     /^\w+ (?:\/share\/|\/docs|\/sdk\/|\/openapi|\/healthz|\/readyz|\/version|\/v1\/(?:limits|health)|\/api\/(?:setup|sign-in|sign-out|oidc|reset-password|invitations\/(?:look|accept)))/
-  const tried: string[] = []
+  const triedRoutes: string[] = []
   for (const route of allRoutes()) {
     if (open.test(nameOf(route))) continue
     const path = route.path.replaceAll(/:\w+/g, token)
@@ -293,19 +295,19 @@ test('the token opens no other route, as a cookie, a key, in the address or as a
       await answer.body?.cancel()
       expect([nameOf(route), answer.status >= 400]).toEqual([nameOf(route), true])
     }
-    tried.push(nameOf(route))
+    triedRoutes.push(nameOf(route))
   }
-  expect(tried.length).toBeGreaterThan(120)
-  expect(tried).toContain('GET /api/events')
-  expect(tried).toContain('GET /v1/traces')
+  expect(triedRoutes.length).toBeGreaterThan(120)
+  expect(triedRoutes).toContain('GET /api/events')
+  expect(triedRoutes).toContain('GET /v1/traces')
 })
 
 test('analysts cannot create or list links, other organizations do not see them', async () => {
   expect((await make(analytics, analyst)).status).toBe(403)
   expect((await analyst.call('/api/share-links')).status).toBe(403)
   const { link } = await make(analytics)
-  const other = await makeOrg(server, 'other')
-  const stranger = await person(server, other, 'owner')
+  const otherOrg = await makeOrg(server, 'other')
+  const stranger = await person(server, otherOrg, 'owner')
   expect(await (await stranger.call('/api/share-links')).json()).toEqual({ links: [] })
   expect((await stranger.post(`/api/share-links/${link.id}/revoke`, {})).status).toBe(404)
 })
@@ -327,8 +329,8 @@ test('only the sites that a link names may show it in a frame', async () => {
     expect((await make({ ...analytics, frameOrigins: [origin] })).issues).toMatchObject([
       { path: 'frameOrigins' },
     ])
-  const many = Array.from({ length: 6 }, (_, n) => `https://a${n}.example`)
-  expect((await make({ ...analytics, frameOrigins: many })).status).toBe(400)
+  const manyOrigins = Array.from({ length: 6 }, (_, n) => `https://a${n}.example`)
+  expect((await make({ ...analytics, frameOrigins: manyOrigins })).status).toBe(400)
 })
 
 test.each([
@@ -368,8 +370,9 @@ test.each([
 test('a link accepts no other parameter, and an organization has a limited number of links', async () => {
   expect((await make({ ...analytics, search: '?range=24h&orgId=other' })).status).toBe(400)
   expect((await make({ ...analytics, admin: true })).status).toBe(400)
-  const there = ((await (await admin.call('/api/share-links')).json()) as { links: object[] }).links.length
-  for (let n = there; n < limits.shareLinksMax; n++) expect((await make(analytics)).status).toBe(201)
+  const linkCount = ((await (await admin.call('/api/share-links')).json()) as { links: object[] }).links
+    .length
+  for (let n = linkCount; n < limits.shareLinksMax; n++) expect((await make(analytics)).status).toBe(201)
   expect((await make(analytics)).error).toBe('conflict')
 }, 30_000)
 
@@ -394,14 +397,14 @@ test('hostile tokens are 404 without an error, then their sender waits', async (
 })
 
 test('a link ends at its time', async () => {
-  const other = await makeOrg(server, 'third')
-  const owner = await person(server, other, 'owner')
+  const otherOrg = await makeOrg(server, 'third')
+  const owner = await person(server, otherOrg, 'owner')
   const { token, link } = await make({ ...analytics, days: 1 }, owner)
   server.clock.move(86_400_000 - 60_000)
   expect((await open(token)).status).toBe(200)
   server.clock.move(60_001)
   expect((await open(token)).status).toBe(404)
-  const later = await person(server, other, 'owner')
+  const later = await person(server, otherOrg, 'owner')
   const { links } = (await (await later.call('/api/share-links')).json()) as { links: Made['link'][] }
   expect(links).toMatchObject([{ id: link.id, state: 'expired' }])
 })

@@ -23,7 +23,7 @@ test('shared pages say the same as the dashboard', () => {
     [9, 'events'],
     [2_000, null],
   ] as const
-  for (const [kind, { label, of }] of Object.entries(sentences))
+  for (const [kind, { label, of: formatParts }] of Object.entries(sentences))
     for (const [count, unit] of numbers) {
       const rates = { count: 4_000, before: 9_000 }
       const change: Change = {
@@ -37,8 +37,8 @@ test('shared pages say the same as the dashboard', () => {
         unit,
       }
       const words = kinds[change.kind]
-      const { before, after } = words.sentence(change)
-      expect([label, ...of(change)]).toEqual([words.label, before, after])
+      const { before: textBefore, after: textAfter } = words.sentence(change)
+      expect([label, ...formatParts(change)]).toEqual([words.label, textBefore, textAfter])
     }
 })
 

@@ -75,14 +75,14 @@ test('of guesses that are spread over the nodes at once three are checked, and a
 
 test('a second factor and a sign-in that begin on one node are completed on another', async () => {
   const onA = await person(a, a.org, 'viewer')
-  const begun = (await (await onA.post('/api/account/second-factor/begin')).json()) as {
+  const enrolment = (await (await onA.post('/api/account/second-factor/begin')).json()) as {
     seed: string
     token: string
   }
-  const totp = new TOTP({ secret: Secret.fromBase32(begun.seed) })
+  const totp = new TOTP({ secret: Secret.fromBase32(enrolment.seed) })
   const codeAt = (ms: number) => totp.generate({ timestamp: Date.now() + ms })
   const onB = caller(b, onA.cookie)
-  const set = { token: begun.token, code: codeAt(-30_000), password }
+  const set = { token: enrolment.token, code: codeAt(-30_000), password }
   expect((await onB.post('/api/account/second-factor', set)).status).toBe(200)
 
   const half = await a.call('/api/sign-in', { body: { email: onA.email, password } })
@@ -124,10 +124,10 @@ test('entries that a superuser cut off the end, heads included, are found by the
   const printed = await cli(['verify', 'audit'], { dataDir: folder.path, env: environment })
   expect([printed.code, printed.stdout]).toEqual([1, expect.stringContaining('position 5 is cut')])
 
-  const of = `org_id = '${orgId}'`
+  const orgFilter = `org_id = '${orgId}'`
   await a.store.audit.append(makeAudit(applianceOrgId))
   await writeCheckpoints(trail(a), Date.now())
-  past('audit_checkpoint', `DELETE FROM audit_checkpoint WHERE ${of}`)
+  past('audit_checkpoint', `DELETE FROM audit_checkpoint WHERE ${orgFilter}`)
   // A node may have signed one more since.
   const { unsound } = (await verify()).checkpoints
   const messages = new Set(unsound.map(({ message }) => message.replace(/\d+/g, 'N')))
@@ -181,12 +181,12 @@ test('the newest checkpoints, or all, that a superuser cut are missed until an o
 })
 
 test('an erasure that one node runs is shown by the other, and as stopped when its node is silent', async () => {
-  const theirs = (n: number) => makeEvent(`mine-${n}`, { subject: 'ann@example.com' })
+  const createOtherEvent = (n: number) => makeEvent(`mine-${n}`, { subject: 'ann@example.com' })
   for (let from = 0; from < 4_000; from += 1_000)
     await a.store.events.append(
       makeBatch(
         a.org.id,
-        Array.from({ length: 1_000 }, (_, n) => theirs(from + n)),
+        Array.from({ length: 1_000 }, (_, n) => createOtherEvent(from + n)),
       ),
     )
   const gate = Promise.withResolvers<void>()

@@ -26,7 +26,8 @@ function post(path: string, body: unknown, from: string, cookie = ''): Promise<R
 const signIn = (from: string, secret = password) => post('/api/sign-in', { email, password: secret }, from)
 const cookieOf = (answer: Response) => answer.headers.get('set-cookie')?.split(';')[0] ?? ''
 const statuses = (answers: Response[]) => answers.map(({ status }) => status)
-const count = (all: number[], status: number) => all.filter((each) => each === status).length
+const count = (statusList: number[], status: number) =>
+  statusList.filter((candidate) => candidate === status).length
 
 test('junk on every route that hashes does not affect correct sign-ins, even from the same sender', async () => {
   const junk = { token: 'x'.repeat(43), password: 'a junk password of strangers' }
@@ -37,20 +38,20 @@ test('junk on every route that hashes does not affect correct sign-ins, even fro
     ['/api/invitations/look', { token: junk.token }],
   ]
   let stop = false
-  const seen = new Set<number>()
+  const seenStatuses = new Set<number>()
   const flood = Array.from({ length: 60 }, async (_, i) => {
     const [path, body] = routes[i % routes.length]!
-    for (; !stop; await Bun.sleep(10)) seen.add((await post(path, body, home)).status)
+    for (; !stop; await Bun.sleep(10)) seenStatuses.add((await post(path, body, home)).status)
   })
   // The junk has filled the queue of new passwords.
-  for (const endMs = performance.now() + 30_000; !seen.has(429) && performance.now() < endMs;)
+  for (const endMs = performance.now() + 30_000; !seenStatuses.has(429) && performance.now() < endMs;)
     await Bun.sleep(5)
   // Twice as many as are hashed at once, so that some wait while the junk waits.
   const entered = statuses(await Promise.all(Array.from({ length: 8 }, () => signIn(home))))
   stop = true
   await Promise.all(flood)
   expect(entered).toEqual(Array<number>(8).fill(200))
-  expect([...seen].sort()).toEqual([403, 409, 429]) // 409: this appliance has an owner
+  expect([...seenStatuses].sort()).toEqual([403, 409, 429]) // 409: this appliance has an owner
 }, 120_000)
 
 test('three of sixty concurrent guesses are checked', async () => {
@@ -88,26 +89,26 @@ async function patiently(send: () => Promise<Response>): Promise<Response> {
 
 test('the token between password and code: one use, one password, and not forgeable with a copied database', async () => {
   const cookie = cookieOf(await signIn(home))
-  const begun = (await (await post('/api/account/second-factor/begin', {}, home, cookie)).json()) as {
+  const enrolment = (await (await post('/api/account/second-factor/begin', {}, home, cookie)).json()) as {
     seed: string
     token: string
   }
-  const totp = new TOTP({ secret: Secret.fromBase32(begun.seed) })
+  const totp = new TOTP({ secret: Secret.fromBase32(enrolment.seed) })
   const codeAt = (steps: number) => totp.generate({ timestamp: Date.now() + steps * 30_000 })
-  const set = { token: begun.token, code: codeAt(-1), password }
-  const made = await post('/api/account/second-factor', set, home, cookie)
-  const { recoveryCodes } = (await made.json()) as { recoveryCodes: string[] }
+  const set = { token: enrolment.token, code: codeAt(-1), password }
+  const enrolmentResponse = await post('/api/account/second-factor', set, home, cookie)
+  const { recoveryCodes } = (await enrolmentResponse.json()) as { recoveryCodes: string[] }
   const half = async (secret = password) =>
     ((await (await patiently(() => signIn(home, secret))).json()) as { token: string }).token
   const send = (token: string, code: string) => post('/api/sign-in/code', { token, code }, home)
   const finish = (token: string, code: string) => patiently(() => send(token, code))
 
-  const used = await half()
-  expect((await finish(used, recoveryCodes[0]!)).status).toBe(200)
-  expect((await finish(used, recoveryCodes[1]!)).status).toBe(401)
+  const halfToken = await half()
+  expect((await finish(halfToken, recoveryCodes[0]!)).status).toBe(200)
+  expect((await finish(halfToken, recoveryCodes[1]!)).status).toBe(401)
 
   const raced = await half()
-  const race = await Promise.all([5, 6, 7, 8].map((at) => send(raced, recoveryCodes[at]!)))
+  const race = await Promise.all([5, 6, 7, 8].map((index) => send(raced, recoveryCodes[index]!)))
   expect(count(statuses(race), 200)).toBe(1)
 
   const stale = await half()
@@ -120,8 +121,8 @@ test('the token between password and code: one use, one password, and not forgea
   const { dataDir } = appliance
   const cursor = "SELECT value FROM store_secret WHERE name = 'cursor'"
   const secret = (await rawSql<{ value: string }>(dataDir, cursor))[0]!
-  const who = 'SELECT account_id AS id, org_id AS orgId FROM membership'
-  const { id: accountId, orgId } = (await rawSql<{ id: string; orgId: string }>(dataDir, who))[0]!
+  const memberQuery = 'SELECT account_id AS id, org_id AS orgId FROM membership'
+  const { id: accountId, orgId } = (await rawSql<{ id: string; orgId: string }>(dataDir, memberQuery))[0]!
   const forged = { accountId, orgId, email, untilMs: Date.now() + 60_000 }
   const token = makeCipher(secret.value).encrypt('second-factor', forged)
   expect((await finish(token, recoveryCodes[4]!)).status).toBe(401)

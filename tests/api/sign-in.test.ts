@@ -66,8 +66,8 @@ test('fifty uses of one setup link create exactly one owner', async () => {
   ).json()
   expect(session).toMatchObject({ role: 'owner', org: { slug: 'default' }, account: { operator: true } })
   const cookie = cookieOf(created[0]!)
-  const known = await (await server.call('/api/setup', { headers: { cookie } })).json()
-  expect(known).toEqual({ needsOwner: false, signedIn: true, provider: null })
+  const setupAnswer = await (await server.call('/api/setup', { headers: { cookie } })).json()
+  expect(setupAnswer).toEqual({ needsOwner: false, signedIn: true, provider: null })
   expect(await (await server.call('/api/setup')).json()).toEqual({
     needsOwner: false,
     signedIn: false,
@@ -99,10 +99,14 @@ test('signing in returns a cookie that opens the dashboard until the sign-out', 
   expect((await server.call('/api/session', { headers: { cookie } })).status).toBe(200)
   const out = await post('/api/sign-out', undefined, { cookie })
   expect([out.status, out.headers.get('set-cookie')]).toEqual([204, expect.stringContaining('Max-Age=0')])
-  const after = await server.call('/api/session', { headers: { cookie } })
-  expect([after.status, ((await after.json()) as { reason: string }).reason]).toEqual([401, 'no_session'])
-  const seen = await actions()
-  for (const action of ['session.created', 'session.failed', 'session.ended']) expect(seen).toContain(action)
+  const sessionAfter = await server.call('/api/session', { headers: { cookie } })
+  expect([sessionAfter.status, ((await sessionAfter.json()) as { reason: string }).reason]).toEqual([
+    401,
+    'no_session',
+  ])
+  const seenActions = await actions()
+  for (const action of ['session.created', 'session.failed', 'session.ended'])
+    expect(seenActions).toContain(action)
 })
 
 test('an address and a password are the same in every form of their letters', async () => {
@@ -122,9 +126,9 @@ test('an address and a password are the same in every form of their letters', as
   await addAccount(address, await hashPassword(secret))
   // As an earlier release stored what a Mac decomposed.
   await addAccount('zo\u00eb@example.com'.normalize('NFD'), await Bun.password.hash(secret.normalize('NFD')))
-  for (const given of [address, 'zo\u00eb@example.com']) {
+  for (const emailAddress of [address, 'zo\u00eb@example.com']) {
     for (const form of ['NFC', 'NFD']) {
-      const body = { email: given.normalize(form), password: secret.normalize(form) }
+      const body = { email: emailAddress.normalize(form), password: secret.normalize(form) }
       expect((await post('/api/sign-in', body)).status).toBe(200)
     }
   }

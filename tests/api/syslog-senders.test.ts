@@ -182,9 +182,9 @@ testWith('rsyslogd', 'rsyslog forwards what it received, in both of its formats'
     env: {},
   })
   const socket = await Bun.udpSocket({})
-  let sent = 0
+  let sentCount = 0
   // It may not listen yet.
-  for (; sent < 200 && (await reportOf('rsyslog')).received === 0; sent++) {
+  for (; sentCount < 200 && (await reportOf('rsyslog')).received === 0; sentCount++) {
     socket.send(`<190>Nov 23 10:00:00 web1 nginx: ${line('/relayed')}`, inward, '127.0.0.1')
     await Bun.sleep(50)
   }

@@ -35,14 +35,14 @@ async function page(query: string): Promise<Page> {
 /** Pages to the end and returns the ids, newest first. */
 async function walk(
   query: string,
-  each: (step: number) => Promise<void> = async () => undefined,
+  onStep: (step: number) => Promise<void> = async () => undefined,
 ): Promise<string[]> {
   const ids: string[] = []
   let next = await page(query)
   for (let step = 0; ; step++) {
     expect(next.events.length).toBeGreaterThan(0)
-    ids.push(...next.events.map((each) => each.id))
-    await each(step)
+    ids.push(...next.events.map((pageEvent) => pageEvent.id))
+    await onStep(step)
     if (next.nextCursor === null) return ids
     next = await page(`?cursor=${next.nextCursor}&limit=40`)
   }
@@ -53,15 +53,15 @@ test('empty: no events and no cursor', async () => {
 })
 
 test('pages newest first, to the end, exactly once, while new ones arrive', async () => {
-  const sent = eventsInOrder(230, 'walk_')
-  await send(sent)
+  const sentEvents = eventsInOrder(230, 'walk_')
+  await send(sentEvents)
   await send([
-    event('same_a', { occurredAt: sent[100]!.occurredAt }),
-    event('same_b', { occurredAt: sent[100]!.occurredAt }),
+    event('same_a', { occurredAt: sentEvents[100]!.occurredAt }),
+    event('same_b', { occurredAt: sentEvents[100]!.occurredAt }),
   ])
-  const expected = [...sent.map((each) => each.id)]
+  const expected = [...sentEvents.map((sentEvent) => sentEvent.id)]
   expected.splice(101, 0, 'same_a', 'same_b')
-  const late = (step: number) => send([event(`late_${step}`, { occurredAt: sent[0]!.occurredAt })])
+  const late = (step: number) => send([event(`late_${step}`, { occurredAt: sentEvents[0]!.occurredAt })])
   expect(await walk('?limit=40', late)).toEqual(expected.reverse())
 })
 
@@ -77,7 +77,8 @@ test('type filters exactly or by prefix, since is inclusive, until exclusive', a
   await send(
     types.map((type, index) => event(`type_${index}`, { type, siteId: 'typed', occurredAt: day(index + 1) })),
   )
-  const ids = async (query: string) => (await page(`?siteId=typed&${query}`)).events.map((each) => each.id)
+  const ids = async (query: string) =>
+    (await page(`?siteId=typed&${query}`)).events.map((pageEvent) => pageEvent.id)
   expect(await ids('type=agent.detected')).toEqual(['type_0'])
   expect(await ids('type=agent.*')).toEqual(['type_1', 'type_0'])
   expect(await ids('type=tool.executed&type=agent.missed')).toEqual(['type_3', 'type_1'])

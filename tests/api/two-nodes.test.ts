@@ -94,36 +94,36 @@ test('a key created on one node works on the other, and is refused within a seco
 })
 
 test('a live stream of one node ends soon after the other node removed the person', async () => {
-  const who = await person(a, a.org, 'viewer')
-  const stream = await a.call('/api/live', { headers: { cookie: who.cookie } })
+  const viewer = await person(a, a.org, 'viewer')
+  const stream = await a.call('/api/live', { headers: { cookie: viewer.cookie } })
   expect(stream.status).toBe(200)
   const reader = stream.body!.getReader()
   await reader.read()
-  await removeMember(b, { orgId: b.org.id, actor: 'cli', role: 'machine' }, who.id)
-  const over = (async () => {
+  await removeMember(b, { orgId: b.org.id, actor: 'cli', role: 'machine' }, viewer.id)
+  const streamEnd = (async () => {
     for (;;) if ((await reader.read()).done) return 'ended'
   })()
-  expect(await Promise.race([over, Bun.sleep(5_000)])).toBe('ended')
+  expect(await Promise.race([streamEnd, Bun.sleep(5_000)])).toBe('ended')
 })
 
 test('events of one node are counted and listed by the other at once, and a cursor continues there', async () => {
-  const before = await totalOf(a)
+  const totalBefore = await totalOf(a)
   const ids = Array.from({ length: 30 }, () => newEventId())
   for (let n = 0; n < 10; n++) {
     const [writer, reader] = n % 2 === 0 ? [a, b] : [b, a]
     expect((await post(writer, ids.slice(n * 3, n * 3 + 3))).status).toBe(202)
-    expect(await totalOf(reader)).toBe(before + (n + 1) * 3)
+    expect(await totalOf(reader)).toBe(totalBefore + (n + 1) * 3)
   }
-  const found: string[] = []
+  const foundIds: string[] = []
   let cursor = ''
-  for (let n = 0; found.length < 30; n++) {
+  for (let n = 0; foundIds.length < 30; n++) {
     const query = cursor === '' ? 'limit=7' : `cursor=${cursor}`
     type Page = { events: { id: string }[]; nextCursor: string }
     const page = await read<Page>(n % 2 === 0 ? a : b, `/v1/traces?${query}`)
-    found.push(...page.events.map(({ id }) => id))
+    foundIds.push(...page.events.map(({ id }) => id))
     cursor = encodeURIComponent(page.nextCursor)
   }
-  expect(found.slice(0, 30).toSorted()).toEqual(ids.toSorted())
+  expect(foundIds.slice(0, 30).toSorted()).toEqual(ids.toSorted())
 })
 
 test('a signature counts once, whichever of the nodes gets it', async () => {
@@ -181,16 +181,16 @@ test('a sign-in holds on both nodes, and a live stream gets the events of the ot
 
 test('an endpoint of one node gets the events of both once, in batches without a gap, signed by either', async () => {
   await using receiver = await startReceiver()
-  const made = await a.call('/v1/webhooks/endpoints', {
+  const endpointResponse = await a.call('/v1/webhooks/endpoints', {
     key: keys.secret,
     body: { url: `${receiver.url}/ok/pair` },
   })
-  expect(made.status).toBe(201)
-  const { secret } = (await made.json()) as { secret: string }
+  expect(endpointResponse.status).toBe(201)
+  const { secret } = (await endpointResponse.json()) as { secret: string }
   const ids = Array.from({ length: 400 }, newEventId)
-  for (let at = 0; at < ids.length; at += 20) {
-    expect((await post(at % 40 === 0 ? a : b, ids.slice(at, at + 20))).status).toBe(202)
-    await Bun.sleep(at % 100 === 0 ? 400 : 0) // fan-outs of both nodes begin in between
+  for (let offset = 0; offset < ids.length; offset += 20) {
+    expect((await post(offset % 40 === 0 ? a : b, ids.slice(offset, offset + 20))).status).toBe(202)
+    await Bun.sleep(offset % 100 === 0 ? 400 : 0) // fan-outs of both nodes begin in between
   }
   const batches = () => receiver.received('/ok/pair').filter(({ body }) => body.includes('"trace.batch"'))
   const batchOf = (body: string) =>
@@ -229,7 +229,7 @@ test('events of a node whose clock is two hours ahead arrive at the time of the 
 })
 
 test('while the database is killed both answer 503; afterwards every acknowledged event is counted once', async () => {
-  const before = await totalOf(a)
+  const totalBefore = await totalOf(a)
   const acknowledged = new Set<string>()
   const statuses = new Set<number>()
   let isOver = false
@@ -266,7 +266,7 @@ test('while the database is killed both answer 503; afterwards every acknowledge
   expect([...statuses].toSorted()).toEqual([202, 503])
   expect(acknowledged.size).toBeGreaterThan(100)
   for (const server of [a, b]) {
-    expect(await totalOf(server)).toBe(before + acknowledged.size)
+    expect(await totalOf(server)).toBe(totalBefore + acknowledged.size)
     await soon(async () => (await server.call('/readyz')).status === 200) // jobs that waited for the database run
   }
   const lastSeq = await a.store.events.lastSeq(a.org.id)

@@ -67,7 +67,7 @@ function callRoute({ method, path }: { method: string; path: string }): Promise<
 
 /** The routes that answered 503. Any other answer must be one that needs no database. */
 async function unavailableRoutes(): Promise<string[]> {
-  const found: string[] = []
+  const routeNames: string[] = []
   for (const route of allRoutes()) {
     if (route.path === '/readyz') continue
     const response = await callRoute(route)
@@ -80,13 +80,13 @@ async function unavailableRoutes(): Promise<string[]> {
         'unavailable',
         'The database did not answer. Try again in a second.',
       ])
-      found.push(name)
+      routeNames.push(name)
     } else {
       await response.body?.cancel()
       expect([name, response.status < 500]).toEqual([name, true])
     }
   }
-  return found
+  return routeNames
 }
 
 test('before: events are stored and the server is ready', async () => {
@@ -96,14 +96,14 @@ test('before: events are stored and the server is ready', async () => {
 
 test('every route, also behind a sign-in or a key that is found', async () => {
   answering = /^(signIns|keys)\./
-  const found = await unavailableRoutes()
+  const routeNames = await unavailableRoutes()
   answering = /^$/
   const ofAll = await unavailableRoutes()
   answering = null
-  expect(found).toContain('PATCH /api/webhooks/endpoints/:id')
-  expect(found).toContain('GET /v1/traces')
-  expect(found.length).toBeGreaterThan(30)
-  expect(ofAll.length).toBeGreaterThan(found.length)
+  expect(routeNames).toContain('PATCH /api/webhooks/endpoints/:id')
+  expect(routeNames).toContain('GET /v1/traces')
+  expect(routeNames.length).toBeGreaterThan(30)
+  expect(ofAll.length).toBeGreaterThan(routeNames.length)
   expect(ended).toBe(false)
 })
 

@@ -37,15 +37,18 @@ interface Verdict {
 }
 
 let files = 0
-async function verify(text: string | Uint8Array, ...more: string[]): Promise<Verdict & { code: number }> {
+async function verify(
+  text: string | Uint8Array,
+  ...extraArgs: string[]
+): Promise<Verdict & { code: number }> {
   const path = dir.join(`proof-${++files}.jsonl`)
   writeFileSync(path, text)
-  const { code, stdout } = await cli(['verify', path, '--json', ...more])
+  const { code, stdout } = await cli(['verify', path, '--json', ...extraArgs])
   return { code, ...(JSON.parse(stdout) as Verdict) }
 }
-const edited = (at: number, change: (row: { [member: string]: unknown }) => void): string => {
+const edited = (lineIndex: number, change: (row: { [member: string]: unknown }) => void): string => {
   const rows = lines.map((line) => JSON.parse(line) as { [member: string]: unknown })
-  change(rows[at]!)
+  change(rows[lineIndex]!)
   return `${rows.map((row) => JSON.stringify(row)).join('\n')}\n`
 }
 
@@ -91,9 +94,9 @@ describe('an invalid proof: exit 1, with the first invalid line', () => {
     ['an endless line', () => `{"format":"${'x'.repeat(9 * 1024 * 1024)}`, 1],
     ['a history written anew, signed by another key', () => forged(), 1],
   ]
-  for (const [what, spoil, line] of spoiled) {
+  for (const [caseName, spoil, line] of spoiled) {
     test(
-      what,
+      caseName,
       async () => {
         const trusted = (JSON.parse(lines[0]!) as { head: { key: string } }).head.key
         const verdict = await verify(spoil(), `--trusted-key=${trusted}`)

@@ -68,9 +68,9 @@ test('beside a server: secret, test, list, show, endpoints and their states', as
   expect(Date.parse(rotated.oldSecretUntil)).toBeGreaterThan(Date.now() + 23 * 3_600_000)
 
   await run('test', `${receiver.url}/ok/two`)
-  const [both] = await receiver.wait('/ok/two', 1)
-  for (const each of [secret, rotated.secret]) {
-    expect(new Webhook(each).verify(both!.body, both!.headers)).toBeTruthy()
+  const [signedMessage] = await receiver.wait('/ok/two', 1)
+  for (const signingSecret of [secret, rotated.secret]) {
+    expect(new Webhook(signingSecret).verify(signedMessage!.body, signedMessage!.headers)).toBeTruthy()
   }
   const shown = await run<{ id: string; status: string; attemptLog: unknown[] }>('show', deliveryId)
   expect(shown).toMatchObject({ id: deliveryId, status: 'delivered', attemptLog: [{ status: 200 }] })
@@ -115,11 +115,11 @@ test('without a server: the same results, and lists write nothing', async () => 
   const text = await cli(['webhook', 'endpoints'], { dataDir })
   expect(text.stdout).toContain('https://hooks.invalid/in')
 
-  using other = tempDir('webhook-cli')
-  const made = await cli(['org', 'create', '--name', 'Only'], { dataDir: other.join('data') })
-  expect(made.code).toBe(0)
-  expect((await cli(['webhook', 'list'], { dataDir: other.join('data') })).code).toBe(0)
-  expect(existsSync(other.join('data', 'secret.key'))).toBe(false)
+  using otherFolder = tempDir('webhook-cli')
+  const orgExit = await cli(['org', 'create', '--name', 'Only'], { dataDir: otherFolder.join('data') })
+  expect(orgExit.code).toBe(0)
+  expect((await cli(['webhook', 'list'], { dataDir: otherFolder.join('data') })).code).toBe(0)
+  expect(existsSync(otherFolder.join('data', 'secret.key'))).toBe(false)
 }, 90_000)
 
 folderTest(
@@ -147,8 +147,8 @@ folderTest(
       await restore(folder.join('a'), { SIGHTGLASS_KEY_RING: newer }),
     )
     expect(elsewhere.warnings.join(' ')).not.toContain('secret.key')
-    const without = answer<{ warnings: string[] }>(await restore(folder.join('b'), {}))
-    expect(without.warnings.join(' ')).toContain('secret.key')
+    const plainAnswer = answer<{ warnings: string[] }>(await restore(folder.join('b'), {}))
+    expect(plainAnswer.warnings.join(' ')).toContain('secret.key')
     // A folder with a key of its own keeps it: the ring must hold it too.
     writeFileSync(folder.join('data', 'secret.key'), '33'.repeat(32))
     const lacking = await run('webhook', 'secret')
@@ -174,16 +174,16 @@ test('an endpoint with a mistyped event type, its own retry delays and a test; a
     0,
     expect.stringContaining('Warning: No event has the type agent.detcted yet. Did you mean agent.detected?'),
   ])
-  const made = answer<{
+  const creation = answer<{
     endpoint: EndpointJson & { retryWaits: number[] }
     secret: string
     warnings: object[]
   }>(await webhook(...add, '--json'))
-  expect([made.endpoint.retryWaits, made.warnings.length]).toEqual([[60, 300, 3_600, 7_200], 1])
-  const { id } = made.endpoint
+  expect([creation.endpoint.retryWaits, creation.warnings.length]).toEqual([[60, 300, 3_600, 7_200], 1])
+  const { id } = creation.endpoint
   answer(await webhook('test', id, '--json'))
-  const [sent] = await receiver.wait('/ok/own', 1)
-  expect(new Webhook(made.secret).verify(sent!.body, sent!.headers)).toMatchObject({
+  const [sentMessage] = await receiver.wait('/ok/own', 1)
+  expect(new Webhook(creation.secret).verify(sentMessage!.body, sentMessage!.headers)).toMatchObject({
     data: { sequence: 0, test: true },
   })
   for (const args of [

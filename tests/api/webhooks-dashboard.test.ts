@@ -32,7 +32,7 @@ async function jsonOf<T>(answer: Promise<Response>, status = 200): Promise<T> {
 }
 
 test('an admin sends, reads, replays and rotates; each change is one audit row', async () => {
-  const before = await auditCount(hook.server)
+  const countBefore = await auditCount(hook.server)
   const { secret } = await jsonOf<{ secret: string }>(admin.call('/api/webhooks/secret'))
   const body = { url: `${receiver.url}/status/500/d`, payload: { n: 1 } }
   const { deliveryId } = await jsonOf<{ deliveryId: string }>(admin.post('/api/webhooks/test', body), 202)
@@ -73,7 +73,7 @@ test('an admin sends, reads, replays and rotates; each change is one audit row',
     replayed: 0,
   })
   // The secret, the delivery, the rotation and the replay.
-  expect((await auditCount(hook.server)) - before).toBe(4)
+  expect((await auditCount(hook.server)) - countBefore).toBe(4)
 })
 
 test('notices name the endpoints that need attention', async () => {
@@ -94,8 +94,8 @@ test('notices name the endpoints that need attention', async () => {
 
 test('an open alert is a notice until it is resolved', async () => {
   const url = `${receiver.url}/ok/alerts`
-  const made = admin.post('/api/webhooks/endpoints', { url, types: ['sdk.error'] })
-  const { endpoint } = await jsonOf<{ endpoint: { id: string } }>(made, 201)
+  const creation = admin.post('/api/webhooks/endpoints', { url, types: ['sdk.error'] })
+  const { endpoint } = await jsonOf<{ endpoint: { id: string } }>(creation, 201)
   const rule = { kind: 'blocked_share', threshold: 0.5, eventsMin: 3, endpointId: endpoint.id }
   await jsonOf(admin.post('/api/webhooks/rules', rule), 201)
   hook.server.clock.move(2 * 3_600_000) // beyond the window of other tests' events
@@ -136,36 +136,41 @@ test('a viewer reads, changes nothing and never sees a secret', async () => {
 })
 
 test('another organization sees nothing of it', async () => {
-  const other = await person(hook.server, await makeOrg(hook.server, 'other'), 'owner')
+  const otherOwner = await person(hook.server, await makeOrg(hook.server, 'other'), 'owner')
   const { endpoint } = await jsonOf<{ endpoint: { id: string } }>(
     admin.post('/api/webhooks/endpoints', { url: receiver.url }),
     201,
   )
   const { deliveries } = await jsonOf<{ deliveries: { id: string }[] }>(admin.call('/api/webhooks'))
   expect(deliveries.length).toBeGreaterThan(0)
-  expect(await jsonOf<unknown>(other.call('/api/webhooks'))).toEqual({ deliveries: [], nextCursor: null })
-  expect(await jsonOf<unknown>(other.call('/api/webhooks/endpoints'))).toEqual({ endpoints: [] })
+  expect(await jsonOf<unknown>(otherOwner.call('/api/webhooks'))).toEqual({
+    deliveries: [],
+    nextCursor: null,
+  })
+  expect(await jsonOf<unknown>(otherOwner.call('/api/webhooks/endpoints'))).toEqual({ endpoints: [] })
   const { id } = deliveries[0]!
   const paths = [`/${id}`, `/${id}/request`, `/endpoints/${endpoint.id}`]
   for (const path of paths)
-    expect([path, (await other.call(`/api/webhooks${path}`)).status]).toEqual([path, 404])
+    expect([path, (await otherOwner.call(`/api/webhooks${path}`)).status]).toEqual([path, 404])
   const acts = [`/${id}/replay`, `/endpoints/${endpoint.id}/pause`, `/endpoints/${endpoint.id}/rotate-secret`]
   for (const path of acts)
-    expect([path, (await other.post(`/api/webhooks${path}`)).status]).toEqual([path, 404])
-  expect(await jsonOf<{ replayed: number }>(other.post('/api/webhooks/replay-dead'), 202)).toMatchObject({
-    replayed: 0,
-  })
+    expect([path, (await otherOwner.post(`/api/webhooks${path}`)).status]).toEqual([path, 404])
+  expect(await jsonOf<{ replayed: number }>(otherOwner.post('/api/webhooks/replay-dead'), 202)).toMatchObject(
+    {
+      replayed: 0,
+    },
+  )
 })
 
 test('five days of failures pause an endpoint, and a notice reports it', async () => {
   const url = `${receiver.url}/status/503/five-days`
-  const made = admin.post('/api/webhooks/endpoints', { url })
-  const { endpoint } = await jsonOf<{ endpoint: { id: string } }>(made, 201)
-  const noticesOf = async (who: Person) => {
-    const all = jsonOf<{ notices: { code: string; endpointId: string; message: string }[] }>(
-      who.call('/api/webhooks/notices'),
+  const creation = admin.post('/api/webhooks/endpoints', { url })
+  const { endpoint } = await jsonOf<{ endpoint: { id: string } }>(creation, 201)
+  const noticesOf = async (member: Person) => {
+    const allNotices = jsonOf<{ notices: { code: string; endpointId: string; message: string }[] }>(
+      member.call('/api/webhooks/notices'),
     )
-    return (await all).notices.filter(({ endpointId }) => endpointId === endpoint.id)
+    return (await allNotices).notices.filter(({ endpointId }) => endpointId === endpoint.id)
   }
   await hook.ingest([{}])
   await hook.run()

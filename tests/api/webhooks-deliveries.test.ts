@@ -48,7 +48,7 @@ afterAll(async () => {
   await receiver[Symbol.asyncDispose]()
 })
 
-const post = (body: unknown, by = key) => server.call('/v1/webhooks/test', { key: by, body })
+const post = (body: unknown, apiKey = key) => server.call('/v1/webhooks/test', { key: apiKey, body })
 
 async function send(path: string, payload: unknown = { hello: 'world' }): Promise<string> {
   const response = await post({ url: receiver.url + path, payload })
@@ -124,8 +124,8 @@ describe('the states of a delivery', () => {
     for (const [index, stepMs] of stepsMs.entries()) {
       const delivery = await until(id, attempted(index + 1))
       expect(delivery).toMatchObject({ status: 'pending', attempts: index + 1, lastStatus: 500 })
-      const at = Date.parse(delivery.attemptLog.at(-1)!.at)
-      expect(Date.parse(delivery.nextAttemptAt!) - at).toBeWithin(stepMs, stepMs * 1.2 + 500)
+      const attemptAtMs = Date.parse(delivery.attemptLog.at(-1)!.at)
+      expect(Date.parse(delivery.nextAttemptAt!) - attemptAtMs).toBeWithin(stepMs, stepMs * 1.2 + 500)
       server.clock.move(stepMs * 1.2)
     }
     const dead = await until(id, ended)
@@ -305,15 +305,17 @@ describe('lists and organizations', () => {
       listed.push(...page.deliveries.map(({ id }) => id))
       if (page.nextCursor === null) break
       path = `/v1/webhooks?limit=3&cursor=${page.nextCursor}`
-      const other = await server.call(`/v1/webhooks?status=pending&cursor=${page.nextCursor}`, { key })
-      expect(other.status).toBe(400)
+      const pendingResponse = await server.call(`/v1/webhooks?status=pending&cursor=${page.nextCursor}`, {
+        key,
+      })
+      expect(pendingResponse.status).toBe(400)
     }
     expect(new Set(listed).size).toBe(listed.length)
     expect(listed.filter((id) => ids.includes(id))).toEqual(ids.toReversed())
 
     const now = server.clock.now()
     const org = { id: newId('org'), slug: 'other', name: 'Other', createdAtMs: now }
-    const about = {
+    const auditFields = {
       orgId: org.id,
       actor: 'cli',
       action: 'org.created',
@@ -321,7 +323,7 @@ describe('lists and organizations', () => {
       metadata: {},
       occurredAtMs: now,
     }
-    await server.store.orgs.create({ org, audit: { id: newId('aud'), ...about } })
+    await server.store.orgs.create({ org, audit: { id: newId('aud'), ...auditFields } })
     const request = { orgId: org.id, kind: 'secret' as const, label: 'x', actor: 'cli' }
     const foreign = (await mintKey(server.store, request, server.clock)).secret
     expect(await (await server.call('/v1/webhooks', { key: foreign })).json()).toEqual({

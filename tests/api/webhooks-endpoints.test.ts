@@ -48,12 +48,12 @@ beforeEach(() => {
   path = `/ok/endpoint-${++tests}`
 })
 
-const make = (more: Record<string, unknown> = {}) =>
-  hook.api<Made>('POST', base, { url: receiver.url + path, ...more }, 201)
+const make = (overrides: Record<string, unknown> = {}) =>
+  hook.api<Made>('POST', base, { url: receiver.url + path, ...overrides }, 201)
 const endpointOf = async (id: string) =>
   (await hook.api<{ endpoint: EndpointJson }>('GET', `${base}/${id}`)).endpoint
-const act = (id: string, what: string, body?: unknown, status = 200) =>
-  hook.api<Made>('POST', `${base}/${id}/${what}`, body, status)
+const act = (id: string, verb: string, body?: unknown, status = 200) =>
+  hook.api<Made>('POST', `${base}/${id}/${verb}`, body, status)
 const remove = (id: string) => hook.api('DELETE', `${base}/${id}`)
 const batches = () => receiver.received(path).map(({ body }) => JSON.parse(body) as Batch)
 const idsOf = (batch: Batch) => batch.data.events.map(({ id }) => id)
@@ -69,13 +69,13 @@ describe('batches', () => {
 
     await hook.ingest(Array.from({ length: 250 }, (_, n) => ({ id: `many_${n}` })))
     await hook.run()
-    const sent = batches().toSorted((a, b) => a.data.sequence - b.data.sequence)
-    expect(sent.map(({ type, data }) => [type, data.sequence, data.events.length])).toEqual([
+    const sentBatches = batches().toSorted((a, b) => a.data.sequence - b.data.sequence)
+    expect(sentBatches.map(({ type, data }) => [type, data.sequence, data.events.length])).toEqual([
       ['trace.batch', 1, 100],
       ['trace.batch', 2, 100],
       ['trace.batch', 3, 50],
     ])
-    expect(sent.flatMap(idsOf)).toEqual(Array.from({ length: 250 }, (_, n) => `many_${n}`))
+    expect(sentBatches.flatMap(idsOf)).toEqual(Array.from({ length: 250 }, (_, n) => `many_${n}`))
     for (const { body, headers } of receiver.received(path)) {
       expect(new Webhook(secret).verify(body, headers)).toBeTruthy()
     }
@@ -234,11 +234,11 @@ test('events deleted before they were sent are counted, and the others are sent'
   await hook.ingest(Array.from({ length: 5 }, (_, n) => ({ id: `m_gone_${n}`, siteId: 'gone' })))
   await hook.ingest([{ id: 'm_kept' }])
   const { store, org } = hook.server
-  const about = { orgId: org.id, actor: 'cli', action: 'demo.removed', target: 'gone', metadata: {} }
+  const auditFields = { orgId: org.id, actor: 'cli', action: 'demo.removed', target: 'gone', metadata: {} }
   await store.events.removeSite({
     orgId: org.id,
     siteId: 'gone',
-    audit: { id: 'aud_gone', ...about, occurredAtMs: 1 },
+    audit: { id: 'aud_gone', ...auditFields, occurredAtMs: 1 },
   })
   await act(endpoint.id, 'resume')
   await hook.run()
@@ -252,13 +252,13 @@ describe('secrets', () => {
     const { endpoint, secret: older } = await make()
     const { secret: newer } = await act(endpoint.id, 'rotate-secret')
     const accepts = ({ body, headers }: Received, secret: string) => {
-      const at = { ...headers }
+      const headerCopy = { ...headers }
       try {
         // The clock of this test is days ahead, beyond the verifier's tolerance, which is not under test.
-        const timestamp = Number(at['webhook-timestamp'])
+        const timestamp = Number(headerCopy['webhook-timestamp'])
         const verifier = new Webhook(secret)
-        return at['webhook-signature']!.split(' ').includes(
-          verifier.sign(at['webhook-id']!, new Date(timestamp * 1_000), body),
+        return headerCopy['webhook-signature']!.split(' ').includes(
+          verifier.sign(headerCopy['webhook-id']!, new Date(timestamp * 1_000), body),
         )
       } catch {
         return false
@@ -266,13 +266,13 @@ describe('secrets', () => {
     }
     await hook.ingest([{ id: 's_1' }])
     await hook.run()
-    const [during] = receiver.received(path)
-    expect([accepts(during!, older), accepts(during!, newer)]).toEqual([true, true])
+    const [messageDuring] = receiver.received(path)
+    expect([accepts(messageDuring!, older), accepts(messageDuring!, newer)]).toEqual([true, true])
     hook.server.clock.move(24 * 3_600_000 + 1)
     await hook.ingest([{ id: 's_2' }])
     await hook.run()
-    const [, after] = receiver.received(path)
-    expect([accepts(after!, older), accepts(after!, newer)]).toEqual([false, true])
+    const [, messageAfter] = receiver.received(path)
+    expect([accepts(messageAfter!, older), accepts(messageAfter!, newer)]).toEqual([false, true])
     await remove(endpoint.id)
   })
 
@@ -341,10 +341,10 @@ describe('changing and rejecting', () => {
   test('endpoints of another organization and unknown ones are not found; read keys may not write', async () => {
     const { endpoint } = await make()
     const reader = await hook.server.key('secret', { scopes: ['webhooks:read'] })
-    for (const what of ['pause', 'resume', 'rotate-secret']) {
-      const foreign = await hook.server.call(`${base}/ep_none/${what}`, { key: hook.key, method: 'POST' })
-      const read = await hook.server.call(`${base}/${endpoint.id}/${what}`, { key: reader, method: 'POST' })
-      expect([what, foreign.status, read.status]).toEqual([what, 404, 403])
+    for (const verb of ['pause', 'resume', 'rotate-secret']) {
+      const foreign = await hook.server.call(`${base}/ep_none/${verb}`, { key: hook.key, method: 'POST' })
+      const read = await hook.server.call(`${base}/${endpoint.id}/${verb}`, { key: reader, method: 'POST' })
+      expect([verb, foreign.status, read.status]).toEqual([verb, 404, 403])
     }
     expect((await hook.server.call(`${base}/${endpoint.id}`, { key: reader })).status).toBe(200)
     expect(

@@ -42,14 +42,14 @@ afterAll(async () => {
   folder.remove()
 })
 
-function start(allow: string[], more: { ca?: string; timeoutMs?: number } = {}): Webhooks {
+function start(allow: string[], overrides: { ca?: string; timeoutMs?: number } = {}): Webhooks {
   return startWebhooks({
     config: {
       cron: '',
       backoffMs: [60_000, 60_000, 60_000],
       allow: ['127.0.0.1', ...allow],
       sinkDir: null,
-      caFile: more.ca ?? null,
+      caFile: overrides.ca ?? null,
       proxy: null,
     },
     dataDir: folder.path,
@@ -57,7 +57,7 @@ function start(allow: string[], more: { ca?: string; timeoutMs?: number } = {}):
     clock: server.clock,
     log: startLog({ level: 'error', clock: server.clock }),
     version: 'test',
-    timeoutMs: more.timeoutMs ?? timeoutMs,
+    timeoutMs: overrides.timeoutMs ?? timeoutMs,
     async resolver(name) {
       lookups.push(name)
       const answers = names.get(name)
@@ -68,7 +68,7 @@ function start(allow: string[], more: { ca?: string; timeoutMs?: number } = {}):
 }
 
 /** One attempt at `url`, without the API's check of URLs. */
-async function attemptAt(url: string, by = webhooks) {
+async function attemptAt(url: string, sender = webhooks) {
   const id = newId('wh')
   const now = server.clock.now()
   const { id: orgId } = server.org
@@ -84,11 +84,11 @@ async function attemptAt(url: string, by = webhooks) {
   const lane = `lane ${id}`
   const delivery = { id, orgId, endpointId: null, url, lane, body: '{}', scheduledAtMs: now }
   await server.store.webhooks.schedule({ delivery, audit })
-  await by.run(now)
-  await by.idle()
-  const found = (await server.store.webhooks.find({ orgId, id }))!
-  expect(found.attempts).toHaveLength(1)
-  return { ...found.attempts[0]!, deliveryStatus: found.delivery.status }
+  await sender.run(now)
+  await sender.idle()
+  const deliveryRecord = (await server.store.webhooks.find({ orgId, id }))!
+  expect(deliveryRecord.attempts).toHaveLength(1)
+  return { ...deliveryRecord.attempts[0]!, deliveryStatus: deliveryRecord.delivery.status }
 }
 
 test.each([
@@ -147,19 +147,19 @@ test('names: one forbidden address among allowed ones, metadata, unknown', async
 
 test('an endpoint is created without a lookup, so neither response nor duration reveals internal names', async () => {
   names.set('inside.test', [['10.0.0.1']])
-  const who = { orgId: server.org.id, actor: 'cli' }
+  const auditActor = { orgId: server.org.id, actor: 'cli' }
   lookups.length = 0
   const hosts = ['inside.test', 'none.test', 'receiver.corp', 'metadata.google.internal']
   for (const host of hosts) {
-    const { endpoint } = await createEndpoint(webhooks, who, { url: `http://${host}/in` })
+    const { endpoint } = await createEndpoint(webhooks, auditActor, { url: `http://${host}/in` })
     expect(endpoint).toMatchObject({ url: `http://${host}/in`, status: 'active' })
-    await deleteEndpoint(webhooks, who, endpoint.id)
-    await scheduleDelivery(webhooks, who, { url: `http://${host}/in`, payload: '{}' })
+    await deleteEndpoint(webhooks, auditActor, endpoint.id)
+    await scheduleDelivery(webhooks, auditActor, { url: `http://${host}/in`, payload: '{}' })
   }
   expect(lookups).toEqual([])
   await webhooks.run(server.clock.now())
   await webhooks.idle()
-  const query = { orgId: who.orgId, status: null, endpointId: null, beforeSeq: null }
+  const query = { orgId: auditActor.orgId, status: null, endpointId: null, beforeSeq: null }
   const { deliveries } = await server.store.webhooks.list({ ...query, limit: hosts.length, bytesMax: 1e6 })
   const errors = deliveries.map(({ lastError }) => lastError)
   expect(new Set(errors).size).toBe(1)
@@ -189,10 +189,11 @@ test('certificates: rejected unless they have the name and a known authority', a
   names.set('other.test', [['127.0.0.1']])
   const trusting = start([], { ca: certPath })
   try {
-    const at = (name: string, by: Webhooks) => attemptAt(`https://${name}:${https.port}/`, by)
-    expect((await at('hooks.test', webhooks)).error).toStartWith('certificate_refused: ')
-    expect((await at('hooks.test', trusting)).status).toBe(200)
-    expect((await at('other.test', trusting)).error).toStartWith('certificate_refused: ')
+    const attemptHost = (name: string, sender: Webhooks) =>
+      attemptAt(`https://${name}:${https.port}/`, sender)
+    expect((await attemptHost('hooks.test', webhooks)).error).toStartWith('certificate_refused: ')
+    expect((await attemptHost('hooks.test', trusting)).status).toBe(200)
+    expect((await attemptHost('other.test', trusting)).error).toStartWith('certificate_refused: ')
     // A receiver without TLS waits for the rest of a request that never arrives.
     const plain = await attemptAt(receiver.url.replace('http', 'https'), trusting)
     expect(plain.error).toStartWith('timeout: ')

@@ -39,8 +39,8 @@ interface Alert {
 }
 
 const base = '/v1/webhooks/endpoints'
-const add = (path: string, more: object = {}, status = 201) =>
-  hook.api<Made>('POST', base, { url: receiver.url + path, ...more }, status)
+const add = (path: string, overrides: object = {}, status = 201) =>
+  hook.api<Made>('POST', base, { url: receiver.url + path, ...overrides }, status)
 const read = ({ body }: Received) => JSON.parse(body) as Sent
 const alerts = async (query = '') =>
   (await hook.api<{ incidents: Alert[] }>('GET', `/v1/webhooks/incidents${query}`)).incidents
@@ -63,9 +63,9 @@ function shapeOf(value: unknown): unknown {
   )
 }
 
-const exampleLike = (sent: Sent) =>
+const exampleLike = (message: Sent) =>
   webhookMessages
-    .find(({ type }) => type === sent.type)!
+    .find(({ type }) => type === message.type)!
     .examples.map((example) => JSON.stringify(shapeOf(example)))
 
 test('every documented example fits its schema', () => {
@@ -116,8 +116,8 @@ test('a test message is signed with the endpoint’s secret, ignores its filters
 test('a batch, an alert that opens and resolves, and each kind of rule match the documentation', async () => {
   const path = '/ok/messages'
   const { endpoint } = await add(path)
-  const rule = (kind: string, more: object = {}) =>
-    hook.api('POST', '/v1/webhooks/rules', { endpointId: endpoint.id, kind, ...more }, 201)
+  const rule = (kind: string, overrides: object = {}) =>
+    hook.api('POST', '/v1/webhooks/rules', { endpointId: endpoint.id, kind, ...overrides }, 201)
   await rule('blocked_share', { threshold: 0.5, eventsMin: 2 })
   await rule('tool_error_rate', { threshold: 0.5, eventsMin: 2 })
   await rule('new_vendor')
@@ -129,8 +129,8 @@ test('a batch, an alert that opens and resolves, and each kind of rule match the
   await hook.run()
   hook.server.clock.move(6 * 60_000)
   await hook.run()
-  const sent = receiver.received(path).map(read)
-  expect(new Set(sent.map(({ type, data }) => `${type} ${data['rule'] ?? ''}`))).toEqual(
+  const sentMessages = receiver.received(path).map(read)
+  expect(new Set(sentMessages.map(({ type, data }) => `${type} ${data['rule'] ?? ''}`))).toEqual(
     new Set([
       'trace.batch ',
       'alert.opened blocked_share',
@@ -141,15 +141,18 @@ test('a batch, an alert that opens and resolves, and each kind of rule match the
       'alert.opened silence',
     ]),
   )
-  for (const each of sent) expect([each, issuesOf(each.type, each)]).toEqual([each, []])
-  const shown = sent.filter(({ type, data }) => type === 'trace.batch' || exampleRules.has(`${data['rule']}`))
+  for (const message of sentMessages)
+    expect([message, issuesOf(message.type, message)]).toEqual([message, []])
+  const shown = sentMessages.filter(
+    ({ type, data }) => type === 'trace.batch' || exampleRules.has(`${data['rule']}`),
+  )
   expect(shown.length).toBeGreaterThan(4)
-  for (const each of shown) expect(exampleLike(each)).toContain(JSON.stringify(shapeOf(each)))
-  const opened = sent.find(({ data }) => data['rule'] === 'blocked_share')!
+  for (const message of shown) expect(exampleLike(message)).toContain(JSON.stringify(shapeOf(message)))
+  const opened = sentMessages.find(({ data }) => data['rule'] === 'blocked_share')!
   expect(opened.text).toMatch(
     /^High blocked share: \d+(\.\d)? % of \d+ events in the last hour \(threshold 50 %\)\.$/,
   )
-  expect(sent.find(({ type }) => type === 'alert.resolved')!.text).toStartWith('Resolved: High ')
+  expect(sentMessages.find(({ type }) => type === 'alert.resolved')!.text).toStartWith('Resolved: High ')
   await hook.api('DELETE', `${base}/${endpoint.id}`)
 })
 
@@ -169,10 +172,10 @@ test('an unused event type is accepted with a warning and a suggestion; a used o
     { path: 'types[4]', code: 'unknown_type', message: 'No event has the type zzzzzz.q yet.' },
   ])
   await hook.ingest([{ type: 'zzzzzz.q' }])
-  const known = await hook.api<Made>('PATCH', `${base}/${typo.endpoint.id}`, {
+  const patchAnswer = await hook.api<Made>('PATCH', `${base}/${typo.endpoint.id}`, {
     types: ['zzzzzz.q', 'zzzzzz.*'],
   })
-  expect(known.warnings).toEqual([])
+  expect(patchAnswer.warnings).toEqual([])
   await hook.api('DELETE', `${base}/${typo.endpoint.id}`)
 })
 
@@ -206,8 +209,9 @@ test('an open alert is acknowledged once, with person and time, audited; a resol
     status: 'resolved',
     acknowledgedBy: first.acknowledgedBy,
   })
-  const other = (await alerts('?status=resolved')).find(({ acknowledgedAt }) => acknowledgedAt === null)
-  if (other !== undefined) await hook.api('POST', `/v1/webhooks/incidents/${other.id}/acknowledge`, {}, 409)
+  const otherAlert = (await alerts('?status=resolved')).find(({ acknowledgedAt }) => acknowledgedAt === null)
+  if (otherAlert !== undefined)
+    await hook.api('POST', `/v1/webhooks/incidents/${otherAlert.id}/acknowledge`, {}, 409)
   await hook.api('POST', '/v1/webhooks/incidents/inc_none/acknowledge', {}, 404)
   await hook.api('DELETE', `${base}/${endpoint.id}`)
 })

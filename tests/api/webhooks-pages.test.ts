@@ -22,7 +22,14 @@ test('50 per page by default, at most 200; a page of long payloads and URLs has 
   // Deliveries scheduled for later are not sent meanwhile.
   const later = server.clock.now() + 3_600_000
   const { id: orgId } = server.org
-  const about = { orgId, actor: 'cli', action: 'test.made', target: '', metadata: {}, occurredAtMs: later }
+  const auditFields = {
+    orgId,
+    actor: 'cli',
+    action: 'test.made',
+    target: '',
+    metadata: {},
+    occurredAtMs: later,
+  }
   const schedule = (n: number, url: string, body: string) => {
     const delivery = {
       id: `wh_page_${n}`,
@@ -33,7 +40,7 @@ test('50 per page by default, at most 200; a page of long payloads and URLs has 
       body,
       scheduledAtMs: later,
     }
-    return server.store.webhooks.schedule({ delivery, audit: { id: newId('aud'), ...about } })
+    return server.store.webhooks.schedule({ delivery, audit: { id: newId('aud'), ...auditFields } })
   }
   const page = async (query: string) => {
     const text = await (await server.call(`/v1/webhooks?${query}`, { key })).text()

@@ -36,13 +36,13 @@ afterAll(async () => {
   await receiver[Symbol.asyncDispose]()
 })
 
-const through = (credentials: string) => `http://${credentials}@127.0.0.1:${proxy.port}`
+const proxyUrl = (credentials: string) => `http://${credentials}@127.0.0.1:${proxy.port}`
 
-function send(url: string, by = through('us%20er:p%40ss')) {
+function send(url: string, proxyAddress = proxyUrl('us%20er:p%40ss')) {
   const resolver = async (name: string) => {
-    const found = names[name]
-    if (found === undefined) throw Object.assign(new Error(name), { code: 'ENOTFOUND' })
-    return found
+    const addresses = names[name]
+    if (addresses === undefined) throw Object.assign(new Error(name), { code: 'ENOTFOUND' })
+    return addresses
   }
   const parts: AttemptServices = {
     clock: { now: () => Date.now() },
@@ -51,7 +51,7 @@ function send(url: string, by = through('us%20er:p%40ss')) {
     version: 'test',
     sinkDir: null,
     ca: certificate.cert,
-    proxy: by,
+    proxy: proxyAddress,
     timeoutMs: 1_500,
   }
   const delivery = {
@@ -127,9 +127,9 @@ test.each([
   'http://metadata/',
   'http://printer.local./',
 ])('%s is refused before the proxy is contacted', async (url) => {
-  const before = proxy.heads().length
+  const countBefore = proxy.heads().length
   expect((await send(url)).failure).toMatchObject({ code: 'url_blocked', isLocal: false })
-  expect(proxy.heads()).toHaveLength(before)
+  expect(proxy.heads()).toHaveLength(countBefore)
 })
 
 test('a name that only the proxy can resolve goes to the proxy', async () => {
@@ -138,9 +138,9 @@ test('a name that only the proxy can resolve goes to the proxy', async () => {
 })
 
 test('an unreachable proxy and wrong proxy credentials are local failures; a dead receiver is not', async () => {
-  const failure = async (url: string, by?: string) => {
-    const { failure: found } = await send(url, by)
-    return found === null ? null : [found.code, found.isLocal]
+  const failure = async (url: string, proxyAddress?: string) => {
+    const { failure: sendFailure } = await send(url, proxyAddress)
+    return sendFailure === null ? null : [sendFailure.code, sendFailure.isLocal]
   }
   for (const scheme of ['http', 'https']) {
     expect(await failure(`${scheme}://public.test/`, 'http://127.0.0.1:1')).toEqual(['proxy_down', true])
@@ -148,7 +148,7 @@ test('an unreachable proxy and wrong proxy credentials are local failures; a dea
       'proxy_down',
       true,
     ])
-    expect(await failure(`${scheme}://public.test/`, through('wrong:wrong'))).toEqual([
+    expect(await failure(`${scheme}://public.test/`, proxyUrl('wrong:wrong'))).toEqual([
       'proxy_credentials',
       true,
     ])

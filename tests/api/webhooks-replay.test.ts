@@ -33,8 +33,8 @@ beforeEach(() => {
   path = `/ok/replay-${++tests}`
 })
 
-const make = (more: Record<string, unknown> = {}) =>
-  hook.api<Made>('POST', base, { url: receiver.url + path, ...more }, 201)
+const make = (overrides: Record<string, unknown> = {}) =>
+  hook.api<Made>('POST', base, { url: receiver.url + path, ...overrides }, 201)
 const endpointOf = async (id: string) => (await hook.api<Made>('GET', `${base}/${id}`)).endpoint
 const replay = async (id: string, body: unknown) =>
   (await hook.api<Made>('POST', `${base}/${id}/replay`, body, 202)).endpoint
@@ -87,8 +87,8 @@ test('a range: its events are sent again, in batches of their own, then new ones
   expect(await endpointOf(endpoint.id)).toMatchObject({ position: start + 7, replayUntil: null })
   await replay(endpoint.id, { from: times[1], until: times[3] }) // from one time, before the other
   await hook.run()
-  const nothing = { from: times[1], until: times[1] }
-  expect(await replay(endpoint.id, nothing)).toMatchObject({ position: start + 7, replayUntil: null })
+  const emptyRange = { from: times[1], until: times[1] }
+  expect(await replay(endpoint.id, emptyRange)).toMatchObject({ position: start + 7, replayUntil: null })
   await hook.run()
   expect(batches()).toEqual([
     [1, 'a_1 a_2 a_3'],
@@ -109,8 +109,8 @@ test('a range with expired events counts those, and nothing beyond its end', asy
   await hook.ingest([{ id: 'q_kept' }])
   await hook.run()
   const { store, org } = hook.server
-  const about = { orgId: org.id, actor: 'cli', action: 'demo.removed', target: 'lost', metadata: {} }
-  const audit = { id: 'aud_lost', ...about, occurredAtMs: 1 }
+  const auditFields = { orgId: org.id, actor: 'cli', action: 'demo.removed', target: 'lost', metadata: {} }
+  const audit = { id: 'aud_lost', ...auditFields, occurredAtMs: 1 }
   await store.events.removeSite({ orgId: org.id, siteId: 'lost', audit })
   await replay(endpoint.id, { from: start, until: start + 3 })
   await hook.run()
@@ -142,8 +142,8 @@ type Step =
   | { do: 'pause' | 'resume' | 'run' | 'restart' }
 
 const share = fc.nat(10).map((tenths) => tenths / 10)
-const some = fc.array(fc.boolean(), { minLength: 1, maxLength: 6 })
-const ingest = fc.record({ do: fc.constant('ingest' as const), passes: some })
+const passList = fc.array(fc.boolean(), { minLength: 1, maxLength: 6 })
+const ingest = fc.record({ do: fc.constant('ingest' as const), passes: passList })
 const replays = fc.record({ do: fc.constant('replay' as const), from: share, until: fc.option(share) })
 const act = fc.record({
   do: fc.constantFrom(
@@ -200,28 +200,28 @@ test('after any replays, pauses and restarts the endpoint has received the log, 
     const { id, position: start } = endpoint
     const log: { id: string; passes: boolean }[] = []
     const model: EndpointModel = { at: 0, range: null, isPaused: false, received: [] }
-    for (const each of steps) {
-      if (each.do === 'ingest') {
-        const events = each.passes.map((passes, n) => ({ id: `l${walks}_${log.length + n}`, passes }))
+    for (const step of steps) {
+      if (step.do === 'ingest') {
+        const events = step.passes.map((passes, n) => ({ id: `l${walks}_${log.length + n}`, passes }))
         await hook.ingest(
-          events.map(({ id: of, passes }) => ({ id: of, siteId: passes ? 'passing' : 'other' })),
+          events.map(({ id: eventId, passes }) => ({ id: eventId, siteId: passes ? 'passing' : 'other' })),
         )
         log.push(...events)
-      } else if (each.do === 'replay') {
+      } else if (step.do === 'replay') {
         const reached = model.range?.resume ?? model.at
-        const from = Math.round(each.from * reached)
-        const until = each.until === null ? null : from + Math.round(each.until * (log.length - from))
+        const from = Math.round(step.from * reached)
+        const until = step.until === null ? null : from + Math.round(step.until * (log.length - from))
         await replay(id, { from: start + from, until: until === null ? null : start + until })
         if (until === from) continue
         model.range = until !== null && until < reached ? { until, resume: reached } : null
         model.at = from
-      } else if (each.do === 'restart') await hook.restart()
-      else if (each.do === 'run') {
+      } else if (step.do === 'restart') await hook.restart()
+      else if (step.do === 'run') {
         await hook.run()
         deliver(model, log)
       } else {
-        await hook.api('POST', `${base}/${id}/${each.do}`)
-        model.isPaused = each.do === 'pause'
+        await hook.api('POST', `${base}/${id}/${step.do}`)
+        model.isPaused = step.do === 'pause'
       }
     }
     // Batches of an endpoint may arrive in any order; their numbers say which.

@@ -40,13 +40,13 @@ beforeEach(async () => {
 })
 
 const rule = async (body: Record<string, unknown>) => {
-  const made = await hook.api<{ rule: { id: string } }>(
+  const creation = await hook.api<{ rule: { id: string } }>(
     'POST',
     '/v1/webhooks/rules',
     { endpointId, ...body },
     201,
   )
-  return made.rule.id
+  return creation.rule.id
 }
 const messages = () => receiver.received(path).map(({ body }) => JSON.parse(body) as Message)
 const alerts = () => messages().map(({ type, data }) => `${type} ${data.subject}`)
@@ -154,8 +154,14 @@ describe('each kind opens once and resolves once', () => {
     ])
     const { store, org, clock } = hook.server
     const keyId = messages()[0]!.data.subject
-    const about = { orgId: org.id, actor: 'cli', action: 'ingest_key.revoked', target: keyId, metadata: {} }
-    const audit = { id: 'aud_revoked', ...about, occurredAtMs: clock.now() }
+    const auditFields = {
+      orgId: org.id,
+      actor: 'cli',
+      action: 'ingest_key.revoked',
+      target: keyId,
+      metadata: {},
+    }
+    const audit = { id: 'aud_revoked', ...auditFields, occurredAtMs: clock.now() }
     await store.keys.revoke({ orgId: org.id, keyId, now: clock.now(), audit })
     await runRules()
     expect(messages().map(({ type }) => type)).toEqual(['alert.opened', 'alert.resolved'])
@@ -213,9 +219,11 @@ test('incidents are listed by state, with a sentence and both times', async () =
   await hook.ingest([{}])
   await runRules()
   expect(await list('open')).toEqual([])
-  const [over] = await list('resolved')
-  expect(over!.id).toBe(open!.id)
-  expect(Date.parse(over!.resolvedAt!)).toBeGreaterThanOrEqual(Date.parse(over!.openedAt))
+  const [resolvedIncident] = await list('resolved')
+  expect(resolvedIncident!.id).toBe(open!.id)
+  expect(Date.parse(resolvedIncident!.resolvedAt!)).toBeGreaterThanOrEqual(
+    Date.parse(resolvedIncident!.openedAt),
+  )
   await hook.api('GET', '/v1/webhooks/incidents?status=done', undefined, 400)
 })
 
@@ -224,15 +232,15 @@ test('incidents are listed; a deleted rule sends nothing and its incident ends',
   hook.server.clock.move(2 * minuteMs)
   await runRules()
   type Listed = { incidents: { ruleId: string; resolvedAt: string | null }[] }
-  const mine = async (status: string) =>
+  const listIncidents = async (status: string) =>
     (await hook.api<Listed>('GET', `/v1/webhooks/incidents?status=${status}`)).incidents.filter(
       ({ ruleId }) => ruleId === id,
     )
-  expect(await mine('open')).toMatchObject([{ resolvedAt: null }])
+  expect(await listIncidents('open')).toMatchObject([{ resolvedAt: null }])
   await hook.api('DELETE', `/v1/webhooks/rules/${id}`)
   await runRules()
-  expect(await mine('open')).toEqual([])
-  expect(await mine('resolved')).toMatchObject([{ resolvedAt: expect.any(String) }])
+  expect(await listIncidents('open')).toEqual([])
+  expect(await listIncidents('resolved')).toMatchObject([{ resolvedAt: expect.any(String) }])
   expect(alerts()).toEqual(['alert.opened '])
 })
 

@@ -16,8 +16,8 @@ interface EndpointJson {
   delivered: number
   pending: number
 }
-const create = async (hook: WebhookServer, url: string, more = {}) => {
-  const body = { url, ...more }
+const create = async (hook: WebhookServer, url: string, overrides = {}) => {
+  const body = { url, ...overrides }
   return (await hook.api<{ endpoint: EndpointJson }>('POST', '/v1/webhooks/endpoints', body, 201)).endpoint
 }
 const endpointOf = async (hook: WebhookServer, id: string) =>
@@ -115,15 +115,15 @@ test('syslog over TCP: octet-counted frames; a closed port is a failed attempt',
   await hook.run()
   await until(() => text.includes('"b"'))
   const frames: string[] = []
-  for (let at = 0; at < text.length;) {
-    const space = text.indexOf(' ', at)
-    const length = Number(text.slice(at, space))
+  for (let offset = 0; offset < text.length;) {
+    const space = text.indexOf(' ', offset)
+    const length = Number(text.slice(offset, space))
     frames.push(text.slice(space + 1, space + 1 + length))
-    at = space + 1 + length
+    offset = space + 1 + length
   }
   const ids = frames.map((frame) => (JSON.parse(frame.slice(frame.indexOf(' - {') + 3)) as { id: string }).id)
   expect(ids).toEqual(['ü', 'b'])
-  await new Promise((done) => listener.close(done))
+  await new Promise((resolveClose) => listener.close(resolveClose))
   await hook.ingest([{ id: 'c' }])
   await hook.run()
   expect(await endpointOf(hook, endpoint.id)).toMatchObject({ delivered: 1, pending: 1 })
@@ -144,7 +144,7 @@ test('another organization cannot write into the same file', async () => {
   const { newId } = await import('../../server/ids.ts')
   const { mintKey } = await import('../../server/identity/keys/keys.ts')
   const org = { id: newId('org'), slug: 'other', name: 'Other', createdAtMs: 1 }
-  const about = {
+  const auditFields = {
     orgId: org.id,
     actor: 'cli',
     action: 'org.created',
@@ -152,7 +152,7 @@ test('another organization cannot write into the same file', async () => {
     metadata: {},
     occurredAtMs: 1,
   }
-  await store.orgs.create({ org, audit: { id: newId('aud'), ...about } })
+  await store.orgs.create({ org, audit: { id: newId('aud'), ...auditFields } })
   const { secret } = await mintKey(store, { orgId: org.id, kind: 'secret', label: 'x', actor: 'cli' }, clock)
   const addEndpoint = (url: string) =>
     hook.server.call('/v1/webhooks/endpoints', { key: secret, body: { url } })

@@ -60,11 +60,11 @@ test.each([
     symlinkSync(folder.join('not-there'), dangling, 'file')
   const link = folder.join(`link-${args[1]}`)
   symlinkSync(victim, link)
-  for (const [path, more] of [
+  for (const [path, extraArgs] of [
     [link, ['--yes']],
     [dangling, []],
   ] as const) {
-    const { code, stderr } = await cli([...args, '--out', path, ...more], { dataDir })
+    const { code, stderr } = await cli([...args, '--out', path, ...extraArgs], { dataDir })
     expect([code, stderr]).toEqual([1, expect.stringContaining('is a symbolic link')])
   }
   expect([readFileSync(victim, 'utf8'), existsSync(folder.join('not-there'))]).toEqual([

@@ -70,14 +70,14 @@ export async function acceptBench({
   for (let round = 0; round < rounds; round++) {
     for (const name of names) {
       const startMs = performance.now()
-      const before = process.cpuUsage()
+      const usageBefore = process.cpuUsage()
       let bodies = 0
       while (performance.now() - startMs < roundMs) {
         const result: unknown = runs[name]()
         if (result instanceof Promise) await result
         bodies++
       }
-      const { user, system } = process.cpuUsage(before)
+      const { user, system } = process.cpuUsage(usageBefore)
       best[name] = Math.min(best[name], (user + system) / bodies / eventsPerBody)
     }
   }

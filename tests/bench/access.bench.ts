@@ -20,7 +20,7 @@ const agents = [
   'Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; ChatGPT-User/1.0; +https://openai.com/bot',
   'Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; PerplexityBot/1.0; +https://perplexity.ai/bot)',
 ]
-const others = [
+const otherAgents = [
   'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36',
   'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Safari/605.1',
   'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
@@ -33,11 +33,11 @@ const linesPerSecond = 20
 /** The same lines in each run, from `first` on. */
 function logLines(first: number, count: number): string {
   const lines: string[] = []
-  for (let at = first; at < first + count; at++) {
-    const mixed = Math.imul(at + 1, 0x9e3779b1) >>> 0
-    const pick = (shift: number, of: number): number => (mixed >>> shift) % of
-    const isAgent = at % 5 === 0
-    const time = new Date(startMs + Math.floor(at / linesPerSecond) * 1_000).toISOString()
+  for (let index = first; index < first + count; index++) {
+    const mixed = Math.imul(index + 1, 0x9e3779b1) >>> 0
+    const pick = (shift: number, optionCount: number): number => (mixed >>> shift) % optionCount
+    const isAgent = index % 5 === 0
+    const time = new Date(startMs + Math.floor(index / linesPerSecond) * 1_000).toISOString()
     const clock = `${time.slice(8, 10)}/Nov/2026:${time.slice(11, 19)} +0000`
     const address = isAgent
       ? `20.171.${pick(3, 4)}.${pick(12, 50)}`
@@ -46,7 +46,7 @@ function logLines(first: number, count: number): string {
     const path = isAgent || pick(4, 4) === 0 ? page : `/assets/app.${pick(6, 30)}.js?v=${pick(9, 3)}`
     const status = pick(8, 30) === 0 ? 404 : 200
     const referrer = pick(2, 3) === 0 ? 'https://shop.example/products' : '-'
-    const userAgent = isAgent ? agents[pick(10, 4)]! : others[pick(13, 4)]!
+    const userAgent = isAgent ? agents[pick(10, 4)]! : otherAgents[pick(13, 4)]!
     const request = `"GET ${path} HTTP/1.1" ${status} ${pick(1, 90_000)}`
     lines.push(`${address} - - [${clock}] ${request} "${referrer}" "${userAgent}"\n`)
   }
@@ -57,8 +57,8 @@ const chunkLines = 10_000
 
 export async function writeLog(path: string, lines: number): Promise<void> {
   const writer = Bun.file(path).writer({ highWaterMark: 1024 * 1024 })
-  for (let at = 0; at < lines; at += chunkLines) {
-    writer.write(logLines(at, Math.min(chunkLines, lines - at)))
+  for (let offset = 0; offset < lines; offset += chunkLines) {
+    writer.write(logLines(offset, Math.min(chunkLines, lines - offset)))
     await writer.flush()
   }
   await writer.end()
@@ -74,9 +74,10 @@ const combined = /^(\S+) \S+ \S+ \[([^\]]+)\] "(\S+) (\S+) [^"]*" (\d{3}) (\d+|-
 
 export async function bareRead(path: string): Promise<Measured> {
   return measured(async () => {
-    let found = 0
-    for (const line of (await Bun.file(path).text()).split('\n')) if (combined.exec(line) !== null) found++
-    if (found === 0) throw new Error('no line fits')
+    let matchCount = 0
+    for (const line of (await Bun.file(path).text()).split('\n'))
+      if (combined.exec(line) !== null) matchCount++
+    if (matchCount === 0) throw new Error('no line fits')
   })
 }
 
@@ -103,10 +104,10 @@ export async function importHere(path: string): Promise<Measured> {
 }
 
 async function measured(work: () => Promise<void>): Promise<Measured> {
-  const before = process.cpuUsage()
+  const usageBefore = process.cpuUsage()
   const startedMs = performance.now()
   await work()
-  const { user, system } = process.cpuUsage(before)
+  const { user, system } = process.cpuUsage(usageBefore)
   return { wallMs: performance.now() - startedMs, processorMs: (user + system) / 1_000 }
 }
 
@@ -133,8 +134,18 @@ async function compare(lines: number): Promise<string> {
   using temp = tempDir('access-bench')
   const path = temp.join('access.log')
   await writeLog(path, lines)
-  const importInto = (folder: string, ...more: string[]) =>
-    child([binaryPath, 'import', 'access', path, '--site', 'shop', '--data-dir', temp.join(folder), ...more])
+  const importInto = (folder: string, ...extraArgs: string[]) =>
+    child([
+      binaryPath,
+      'import',
+      'access',
+      path,
+      '--site',
+      'shop',
+      '--data-dir',
+      temp.join(folder),
+      ...extraArgs,
+    ])
   const report = ['--log-format=COMBINED', '-o', temp.join('report.json'), '--no-progress']
   const runs: { [name: string]: (round: number) => Promise<Child> } = {
     'import access': (round) => importInto(`data-${round}`),
@@ -148,12 +159,12 @@ async function compare(lines: number): Promise<string> {
   for (let round = 0; round < rounds; round++)
     for (const [name, run] of Object.entries(runs)) {
       const result = await run(round)
-      const known = best.get(name) ?? result
+      const bestResult = best.get(name) ?? result
       best.set(name, {
-        wallMs: Math.min(known.wallMs, result.wallMs),
+        wallMs: Math.min(bestResult.wallMs, result.wallMs),
         output: '',
-        processorMs: Math.min(known.processorMs, result.processorMs),
-        mostMiB: Math.max(known.mostMiB, result.mostMiB),
+        processorMs: Math.min(bestResult.processorMs, result.processorMs),
+        mostMiB: Math.max(bestResult.mostMiB, result.mostMiB),
       })
     }
   if (!existsSync('/usr/bin/goaccess')) console.warn('GoAccess is not compared: apt-get install goaccess')

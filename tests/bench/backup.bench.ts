@@ -52,16 +52,22 @@ export async function backupBench(events: number): Promise<BackupMeasured> {
   await fill(store, orgId, source, events)
   const load = startLoad(store, orgId, source, events)
   await Bun.sleep(quietMs)
-  const before = load.take()
+  const waitsBefore = load.take()
   const startedMs = performance.now()
-  const wanted = { dataDir, dir: dir.join('backups'), reason: 'manual', passphrase: null, clock } as const
-  const made = await createBackup(wanted)
+  const backupOptions = {
+    dataDir,
+    dir: dir.join('backups'),
+    reason: 'manual',
+    passphrase: null,
+    clock,
+  } as const
+  const backup = await createBackup(backupOptions)
   const backupMs = performance.now() - startedMs
-  const during = load.take()
+  const waitsDuring = load.take()
   await load.stop()
   await store.close()
   const databaseMiB = statSync(`${dataDir}/sightglass.db`).size / 2 ** 20
-  const to = { dataDir: dir.join('restored'), path: made.path, passphrase: null, keyFile: null, clock }
+  const to = { dataDir: dir.join('restored'), path: backup.path, passphrase: null, keyFile: null, clock }
   const restoringMs = performance.now()
   const { events: restoredEvents } = await restoreBackup({ ...to, overwrite: false, allowPlain: false })
   const openingMs = performance.now()
@@ -69,7 +75,16 @@ export async function backupBench(events: number): Promise<BackupMeasured> {
   const readyMs = performance.now() - openingMs
   await store.close()
   const restoreMs = openingMs - restoringMs
-  return { events, databaseMiB, backupMs, before, during, restoreMs, readyMs, restoredEvents }
+  return {
+    events,
+    databaseMiB,
+    backupMs,
+    before: waitsBefore,
+    during: waitsDuring,
+    restoreMs,
+    readyMs,
+    restoredEvents,
+  }
 }
 
 function batchOf(source: EventSource, from: number, events: number) {
@@ -115,23 +130,37 @@ function startLoad(store: Store, orgId: string, source: EventSource, first: numb
       await Bun.sleep(pauseMs)
     }
   }
-  const all = Array.from({ length: senders }, send)
+  const sends = Array.from({ length: senders }, send)
   return {
     take(): Waits {
       const sorted = waits.toSorted((a, b) => a - b)
       waits = []
-      const at = (part: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0
-      return { commits: sorted.length, p50Ms: at(0.5), p99Ms: at(0.99), maxMs: sorted.at(-1) ?? 0 }
+      const quantileAt = (part: number) =>
+        sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0
+      return {
+        commits: sorted.length,
+        p50Ms: quantileAt(0.5),
+        p99Ms: quantileAt(0.99),
+        maxMs: sorted.at(-1) ?? 0,
+      }
     },
     async stop() {
       going = false
-      await Promise.all(all)
+      await Promise.all(sends)
     },
   }
 }
 
 export function backupTable(measured: BackupMeasured): string {
-  const { events, databaseMiB, backupMs, before, during, restoreMs, readyMs } = measured
+  const {
+    events,
+    databaseMiB,
+    backupMs,
+    before: waitsBefore,
+    during: waitsDuring,
+    restoreMs,
+    readyMs,
+  } = measured
   const ms = (value: number) => Number(value.toFixed(0))
   const row = (name: string, waits: Waits) => [
     name,
@@ -147,17 +176,18 @@ export function backupTable(measured: BackupMeasured): string {
     '',
     table(
       ['commits of 100 events', 'commits', 'p50 ms', 'p99 ms', 'most ms'],
-      [row('before the backup', before), row('during the backup', during)],
+      [row('before the backup', waitsBefore), row('during the backup', waitsDuring)],
     ),
   ].join('\n')
 }
 
 if (import.meta.main) {
   const args = process.argv.slice(2)
-  const asked = args.indexOf('--events')
+  const optionIndex = args.indexOf('--events')
   if (args.includes('--help')) console.log(help)
   else {
-    const events = asked >= 0 ? Number(args[asked + 1]) : args.includes('--full') ? 10_000_000 : 200_000
+    const events =
+      optionIndex >= 0 ? Number(args[optionIndex + 1]) : args.includes('--full') ? 10_000_000 : 200_000
     const text = backupTable(await backupBench(events))
     console.log(text)
     if (args.includes('--write')) recordTable('Backup', text)

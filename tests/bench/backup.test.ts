@@ -5,10 +5,10 @@ import { backupBench, backupTable } from './backup.bench.ts'
 test('a backup of 40,000 events delays no commit, and its restore is complete', async () => {
   const measured = await backupBench(40_000)
   const text = backupTable(measured)
-  const { before, during } = measured
-  expect([during.commits > 10, text]).toEqual([true, text])
+  const { before: waitsBefore, during: waitsDuring } = measured
+  expect([waitsDuring.commits > 10, text]).toEqual([true, text])
   // Delays that commits have without a backup do not count.
-  expect([during.maxMs < 4 * before.maxMs + 1_000, text]).toEqual([true, text])
+  expect([waitsDuring.maxMs < 4 * waitsBefore.maxMs + 1_000, text]).toEqual([true, text])
   expect([measured.restoreMs + measured.readyMs < 20_000, text]).toEqual([true, text])
   expect(measured.restoredEvents).toBeGreaterThanOrEqual(40_000)
 }, 90_000)

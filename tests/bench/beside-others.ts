@@ -23,7 +23,7 @@ const texts = [
   'protocol',
   'subject',
   'page',
-]
+] as const
 /** `idType`: the type of the id. */
 const textColumns = (idType: string): string =>
   texts.map((name) => `"${name}" ${name === 'id' ? idType : 'TEXT'}`).join(', ')
@@ -113,15 +113,17 @@ export async function duckDbEngine(
       await db.run('COMMIT')
       return rowsChanged
     },
-    async quick(on) {
-      isQuick = on
-      if (!on) await rm(csvPath, { force: true })
+    async quick(isEnabled) {
+      isQuick = isEnabled
+      if (!isEnabled) await rm(csvPath, { force: true })
       return duckQuickEvents
     },
     settle: async () => void (await db.run('CHECKPOINT')),
     async bytes() {
-      const [[block, used] = []] = await ask('SELECT block_size, used_blocks FROM pragma_database_size()')
-      return Number(block) * Number(used)
+      const [[block, usedBlocks] = []] = await ask(
+        'SELECT block_size, used_blocks FROM pragma_database_size()',
+      )
+      return Number(block) * Number(usedBlocks)
     },
     async restart() {
       close()
@@ -167,8 +169,8 @@ function csvOf(events: EventRecord[]): string {
 function duckDbAnswers(ask: Ask, timeOf: (millis: bigint) => object): Answers {
   const countOf = (rows: Value[][]) => rows.reduce((sum, row) => sum + Number(row.at(-1)), 0)
   const time = (ms: number) => timeOf(BigInt(ms))
-  const newestOf = (where: string, values?: Value[]) =>
-    ask(`SELECT event FROM event ${where} ORDER BY "at" DESC LIMIT ${pageEvents}`, values)
+  const newestOf = (condition: string, values?: Value[]) =>
+    ask(`SELECT event FROM event ${condition} ORDER BY "at" DESC LIMIT ${pageEvents}`, values)
   return {
     newest: async () => (await newestOf('')).length,
     rare: async ({ vendor }) => (await newestOf('WHERE vendor = $1', [vendor])).length,
@@ -193,7 +195,9 @@ export async function openDuckDb(folder: string, version: string): Promise<DuckD
 
 const escapes: { [character: string]: string } = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' }
 const copied = (value: string | number | null): string | number =>
-  typeof value === 'string' ? value.replace(/[\\\t\n\r]/g, (one) => escapes[one]!) : (value ?? '\\N')
+  typeof value === 'string'
+    ? value.replace(/[\\\t\n\r]/g, (character) => escapes[character]!)
+    : (value ?? '\\N')
 
 /**
  * A table with a primary key on the id and an index on the time, in a server of Debian with fsync. A batch is copied
@@ -241,9 +245,9 @@ export async function postgresEngine(rowFolder: string | null): Promise<Engine> 
         return count
       })
     },
-    async quick(on) {
-      isQuick = on
-      await db.unsafe(`SET synchronous_commit = ${on ? 'off' : 'on'}`)
+    async quick(isEnabled) {
+      isQuick = isEnabled
+      await db.unsafe(`SET synchronous_commit = ${isEnabled ? 'off' : 'on'}`)
       return postgresQuickEvents
     },
     async settle() {
@@ -274,11 +278,14 @@ async function tablespace(db: postgres.Sql, folder: string): Promise<string> {
   return 'TABLESPACE rows'
 }
 
-async function copyHalves([one, other]: [postgres.Sql, postgres.Sql], events: EventRecord[]): Promise<void> {
+async function copyHalves(
+  [firstConnection, secondConnection]: [postgres.Sql, postgres.Sql],
+  events: EventRecord[],
+): Promise<void> {
   const half = events.length >> 1
   await Promise.all([
-    copyInto(one, 'event', events.slice(0, half)),
-    copyInto(other, 'event', events.slice(half)),
+    copyInto(firstConnection, 'event', events.slice(0, half)),
+    copyInto(secondConnection, 'event', events.slice(half)),
   ])
 }
 
@@ -299,9 +306,13 @@ async function copyInto(sql: postgres.ISql, table: string, events: EventRecord[]
 
 /** `now`: the connection since the last restart. */
 function postgresAnswers(now: () => postgres.Sql): Answers {
-  const newestOf = async (where: string, values: (string | Date)[] = []) =>
-    (await now().unsafe(`SELECT event FROM event ${where} ORDER BY "at" DESC LIMIT ${pageEvents}`, values))
-      .length
+  const newestOf = async (condition: string, values: (string | Date)[] = []) =>
+    (
+      await now().unsafe(
+        `SELECT event FROM event ${condition} ORDER BY "at" DESC LIMIT ${pageEvents}`,
+        values,
+      )
+    ).length
   const sumOf = async (sql: string, values: Date[] = []) =>
     (await now().unsafe<{ count: string }[]>(sql, values)).reduce((sum, { count }) => sum + Number(count), 0)
   return {

@@ -82,10 +82,19 @@ export function ourEngine(path: string): Engine {
     dedupes: true,
     append(events) {
       const { accepted } = inTransaction(db, () => {
-        const receivedAtMs = events.reduce((latest, one) => Math.max(latest, one.occurredAtMs), 0)
-        const taken = writer.append({ orgId, keyId: 'key_bench', door: 'events', receivedAtMs, events })
+        const receivedAtMs = events.reduce(
+          (latest, eventRecord) => Math.max(latest, eventRecord.occurredAtMs),
+          0,
+        )
+        const appendResult = writer.append({
+          orgId,
+          keyId: 'key_bench',
+          door: 'events',
+          receivedAtMs,
+          events,
+        })
         writer.flush()
-        return taken
+        return appendResult
       })
       writer.committed()
       return accepted
@@ -125,14 +134,20 @@ export function ourEngine(path: string): Engine {
 function ourAnswers(now: () => { reader: ReaderAtOnce; orgId: string }): Answers {
   const page = (filter: { vendors?: string[]; text?: string; sinceMs?: number }): number => {
     const { reader, orgId } = now()
-    let found = 0
-    let before: { occurredAtMs: number; seq: number } | null = null
+    let foundCount = 0
+    let cursor: { occurredAtMs: number; seq: number } | null = null
     do {
-      const { events, next } = reader.page({ orgId, filter, limit: pageEvents, before, ceilingSeq: null })
-      found += events.length
-      before = next
-    } while (before !== null && found < pageEvents) // a search comes back after some time, perhaps without a match
-    return found
+      const { events, next } = reader.page({
+        orgId,
+        filter,
+        limit: pageEvents,
+        before: cursor,
+        ceilingSeq: null,
+      })
+      foundCount += events.length
+      cursor = next
+    } while (cursor !== null && foundCount < pageEvents) // a search comes back after some time, perhaps without a match
+    return foundCount
   }
 
   return {
@@ -147,7 +162,7 @@ function ourAnswers(now: () => { reader: ReaderAtOnce; orgId: string }): Answers
     byMember({ member }) {
       const { reader, orgId } = now()
       const edges = [0, 1_000_000 * hourMs]
-      const found = reader.explore({
+      const exploration = reader.explore({
         orgId,
         filter: {},
         measure: 'events',
@@ -156,7 +171,7 @@ function ourAnswers(now: () => { reader: ReaderAtOnce; orgId: string }): Answers
         rowsMax: 1_000,
         budgetMs: Infinity,
       })
-      return found.rows.reduce((sum, { events }) => sum + events, 0)
+      return exploration.rows.reduce((sum, { events }) => sum + events, 0)
     },
     search: ({ text, sinceMs }) => page({ text, sinceMs }),
   }

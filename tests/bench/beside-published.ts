@@ -45,18 +45,18 @@ tenfold compression. The log of a load by ClickHouse's Tom Schreiber
 (https://gist.github.com/tom-clickhouse/6c2bd2b6bd18aca4a1cce665d0c806fe) has 2.93 GB/s on 59 insert threads, 50
 MB/s each.`
 
-const ratio = (of: number | undefined, by: number | undefined): string => {
-  if (of === undefined || by === undefined) return ''
-  const value = of / by
+const ratio = (dividend: number | undefined, divisor: number | undefined): string => {
+  if (dividend === undefined || divisor === undefined) return ''
+  const value = dividend / divisor
   return value < 10 ? value.toFixed(2) : value.toFixed(0)
 }
 
-function ours(found: Found[], title: string): System | undefined {
-  const one = found.find((each) => each.title === title)
-  if (one === undefined) return undefined
-  const { byMember, byVendor } = one.answers
+function findOurSystem(results: Found[], title: string): System | undefined {
+  const result = results.find((candidate) => candidate.title === title)
+  if (result === undefined) return undefined
+  const { byMember, byVendor } = result.answers
   return {
-    bytes: one.repacked?.bytes ?? one.bytes,
+    bytes: result.repacked?.bytes ?? result.bytes,
     byMember: byMember.againMs,
     byHour: byVendor.againMs,
   }
@@ -64,7 +64,7 @@ function ours(found: Found[], title: string): System | undefined {
 
 /** Another engine's bytes and times by ours, or by ClickHouse's. */
 export function published(
-  found: Found[],
+  results: Found[],
   { total, raw, zstd }: { total: number; raw: number; zstd: number },
 ): string {
   const row = (name: string, self: System | undefined, [duckdb, postgres]: (System | undefined)[]) => [
@@ -76,16 +76,19 @@ export function published(
     ratio(duckdb?.byHour, self?.byHour),
     ratio(postgres?.byHour, self?.byHour),
   ]
-  const self = ours(found, 'ours')
-  const filled = found.find(({ title }) => title === 'ours')?.filled ?? null
+  const self = findOurSystem(results, 'ours')
+  const filled = results.find(({ title }) => title === 'ours')?.filled ?? null
   const nearest = jsonBench.toReversed().find(({ millions }) => millions * 1e6 <= total) ?? jsonBench[0]!
-  const compressed = (bytes: number | undefined, of: number, packed: number) => [
-    ratio(bytes, of),
+  const compressed = (bytes: number | undefined, totalBytes: number, packed: number) => [
+    ratio(bytes, totalBytes),
     ratio(bytes, packed),
   ]
   const rows = [
     [
-      ...row('ours, this run', self, [ours(found, 'DuckDB'), ours(found, 'PostgreSQL')]),
+      ...row('ours, this run', self, [
+        findOurSystem(results, 'DuckDB'),
+        findOurSystem(results, 'PostgreSQL'),
+      ]),
       ...compressed(self && self.bytes / total, raw, zstd),
       filled === null ? '' : ratio(raw * allOf(filled).events, allOf(filled).cpuMs * 1_000),
     ],

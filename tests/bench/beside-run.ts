@@ -35,13 +35,13 @@ interface Asked {
 }
 
 export function allOf({ first, middle, last, settling }: Filled): Part {
-  const all = { events: 0, ms: settling.ms, cpuMs: settling.cpuMs }
+  const totals = { events: 0, ms: settling.ms, cpuMs: settling.cpuMs }
   for (const { events, ms, cpuMs } of [first, middle, last]) {
-    all.events += events
-    all.ms += ms
-    all.cpuMs += cpuMs
+    totals.events += events
+    totals.ms += ms
+    totals.cpuMs += cpuMs
   }
-  return all
+  return totals
 }
 
 /** As if all sealed events were repacked, where time was left for a share of them. */
@@ -66,11 +66,11 @@ export const batchAt = (source: EventSource, from: number, events: number) =>
 
 async function measured(engine: Engine, work: () => unknown): Promise<Omit<Part, 'events'>> {
   const children = engine.childSeconds()
-  const before = process.cpuUsage()
+  const usageBefore = process.cpuUsage()
   const startedMs = performance.now()
   await work()
   const ms = performance.now() - startedMs
-  const { user, system } = process.cpuUsage(before)
+  const { user, system } = process.cpuUsage(usageBefore)
   return { ms, cpuMs: (user + system) / 1_000 + (engine.childSeconds() - children) * 1_000 }
 }
 
@@ -78,17 +78,17 @@ async function measured(engine: Engine, work: () => unknown): Promise<Omit<Part,
 async function fillPart(
   engine: Engine,
   source: EventSource,
-  { from, until, each = batchEvents }: { from: number; until: number; each?: number },
+  { from, until, each: batchSize = batchEvents }: { from: number; until: number; each?: number },
 ): Promise<Part> {
   const part = { events: until - from, ms: 0, cpuMs: 0 }
   const children = engine.childSeconds()
-  for (let at = from; at < until; at += each) {
-    const events = batchAt(source, at, Math.min(each, until - at))
-    const before = process.cpuUsage()
+  for (let position = from; position < until; position += batchSize) {
+    const events = batchAt(source, position, Math.min(batchSize, until - position))
+    const usageBefore = process.cpuUsage()
     const startedMs = performance.now()
     const stored = await engine.append(events)
     part.ms += performance.now() - startedMs
-    const { user, system } = process.cpuUsage(before)
+    const { user, system } = process.cpuUsage(usageBefore)
     part.cpuMs += (user + system) / 1_000
     if (stored !== events.length) throw new Error(`${stored} of ${events.length} stored`)
   }
@@ -100,24 +100,24 @@ async function fill(engine: Engine, source: EventSource, total: number): Promise
   const tenth = Math.ceil(Math.min(total / 10, durableMax) / batchEvents) * batchEvents
   const isQuick = total > durableMax
   const first = await fillPart(engine, source, { from: 0, until: tenth })
-  const each = isQuick ? await engine.quick(true) : batchEvents
-  const middle = await fillPart(engine, source, { from: tenth, until: total - tenth, each })
+  const batchSize = isQuick ? await engine.quick(true) : batchEvents
+  const middle = await fillPart(engine, source, { from: tenth, until: total - tenth, each: batchSize })
   if (isQuick) await engine.quick(false)
   const last = await fillPart(engine, source, { from: total - tenth, until: total })
   const settling = await measured(engine, engine.settle)
-  return { first, middle: { ...middle, batch: each }, last, settling }
+  return { first, middle: { ...middle, batch: batchSize }, last, settling }
 }
 
 /** The first time after a restart, and at most nine further ones. */
-async function ask(engine: Engine, once: (turn: number) => number | Promise<number>): Promise<Asked> {
+async function ask(engine: Engine, askOnce: (turn: number) => number | Promise<number>): Promise<Asked> {
   const begunMs = performance.now()
   let answer = 0
-  const first = await measured(engine, async () => (answer = await once(0)))
+  const first = await measured(engine, async () => (answer = await askOnce(0)))
   const again: number[] = []
   const { cpuMs } = await measured(engine, async () => {
     do {
       const startedMs = performance.now()
-      await once(again.length + 1)
+      await askOnce(again.length + 1)
       again.push(performance.now() - startedMs)
     } while (again.length < 9 && performance.now() - begunMs < askMs)
   })
@@ -201,9 +201,10 @@ function flatFill(folder: string): Filled | null {
     .map((line) => JSON.parse(line) as { until: number; events: number; seconds: number; cpuSeconds: number })
   const end = slices.at(-1)!.until
   const sum = (from: number, until: number): Part => {
-    const these = slices.filter((one) => one.until > from * end && one.until <= until * end)
-    const of = (key: 'events' | 'seconds' | 'cpuSeconds') => these.reduce((all, one) => all + one[key], 0)
-    return { events: of('events'), ms: of('seconds') * 1_000, cpuMs: of('cpuSeconds') * 1_000 }
+    const rangeSlices = slices.filter((slice) => slice.until > from * end && slice.until <= until * end)
+    const sumKey = (key: 'events' | 'seconds' | 'cpuSeconds') =>
+      rangeSlices.reduce((total, slice) => total + slice[key], 0)
+    return { events: sumKey('events'), ms: sumKey('seconds') * 1_000, cpuMs: sumKey('cpuSeconds') * 1_000 }
   }
   const middle = { ...sum(0.1, 0.9), batch: batchEvents }
   return { first: sum(0, 0.1), middle, last: sum(0.9, 1), settling: { ms: 0, cpuMs: 0 } }

@@ -60,7 +60,7 @@ With a primary key: a temporary table and \`INSERT OR IGNORE\`. PostgreSQL: a pr
 the time, \`jsonb\`, \`shared_buffers\` of 2 GB, COPY into a temporary table and \`INSERT … ON CONFLICT DO
 NOTHING\`. Fast: COPY of 20,000 into the table over two connections, \`synchronous_commit=off\`. Its bytes
 are without the write-ahead log, its restart is that of the server.`
-const before = `Ours on 2026-11-24 with 100,000,000 events on two cores, before ids had groups and sealed events
+const earlierResult = `Ours on 2026-11-24 with 100,000,000 events on two cores, before ids had groups and sealed events
 were repacked: 116,000 events/s, falling from 188,000 to 98,000; 91.5 bytes per event; restart 2.7 s; resends 94
 µs; metrics of 30 days 24 ms; a page of a rare vendor 61 ms.`
 
@@ -85,13 +85,13 @@ const questionRows: [keyof Question, string][] = [
   ['search', 'a text that no event of 24 h has'],
 ]
 
-function besideTable(found: Found[], total: number): string {
-  const row = (name: string, cell: (one: Found) => string) => [name, ...found.map(cell)]
-  const part = (of: (filled: Filled) => Part) => (one: Found) =>
-    one.filled === null ? '' : rate(of(one.filled))
+function besideTable(results: Found[], total: number): string {
+  const row = (name: string, cell: (result: Found) => string) => [name, ...results.map(cell)]
+  const part = (readPart: (filled: Filled) => Part) => (result: Found) =>
+    result.filled === null ? '' : rate(readPart(result.filled))
   const perEvent = (bytes: number) => number(bytes / total)
   return table(
-    [`${total.toLocaleString('en-US')} events`, ...found.map(({ title }) => title)],
+    [`${total.toLocaleString('en-US')} events`, ...results.map(({ title }) => title)],
     [
       row(
         'first tenth, at most a million: events/s, processor time each',
@@ -132,15 +132,15 @@ function besideTable(found: Found[], total: number): string {
   )
 }
 
-function requireSameAnswers(found: Found[], total: number): void {
+function requireSameAnswers(results: Found[], total: number): void {
   for (const [question] of questionRows) {
-    const answers = new Set(found.map((one) => one.answers[question].answer))
+    const answers = new Set(results.map((result) => result.answers[question].answer))
     if (answers.size > 1) throw new Error(`${question}: ${[...answers].join(', ')}`)
   }
-  const { newest, byId, byMember, search } = found[0]!.answers
+  const { newest, byId, byMember, search } = results[0]!.answers
   const expected = [pageEvents, 1, total, 0]
-  if (![newest, byId, byMember, search].every(({ answer }, at) => answer === expected[at]))
-    throw new Error(`${JSON.stringify(found[0]!.answers)} instead of ${expected.join(', ')}`)
+  if (![newest, byId, byMember, search].every(({ answer }, index) => answer === expected[index]))
+    throw new Error(`${JSON.stringify(results[0]!.answers)} instead of ${expected.join(', ')}`)
 }
 
 function optionsOf(args: string[]): Options {
@@ -155,9 +155,9 @@ function optionsOf(args: string[]): Options {
 
 /** With its compression, where it has one. */
 function fileSystemOf(folder: string): string {
-  const found = Bun.spawnSync(['findmnt', '-no', 'FSTYPE,OPTIONS', '--target', folder]).stdout.toString()
-  const [type = 'a file system of its own'] = found.trim().split(/\s/)
-  const [, compression] = found.match(/\bcompress\S*?=([^,\s]+)/) ?? []
+  const mountText = Bun.spawnSync(['findmnt', '-no', 'FSTYPE,OPTIONS', '--target', folder]).stdout.toString()
+  const [type = 'a file system of its own'] = mountText.trim().split(/\s/)
+  const [, compression] = mountText.match(/\bcompress\S*?=([^,\s]+)/) ?? []
   return compression === undefined ? type : `${type} that compresses them (${compression})`
 }
 
@@ -177,22 +177,22 @@ async function main(args: string[]): Promise<void> {
   const raw = sample.length / sampled
   const zstd = packed.length / sampled
   const stolen = watchStolen()
-  const found: Found[] = []
+  const results: Found[] = []
   for (const name of options.engines) {
     using dir = tempDir('beside') // of each engine, because all together may not fit the disk
     const engine = await engines[name](dir, options)
-    found.push(await run(titles[name], engine, source, { total, folder: name === 'ours' ? folder : null }))
+    results.push(await run(titles[name], engine, source, { total, folder: name === 'ours' ? folder : null }))
   }
-  requireSameAnswers(found, total)
+  requireSameAnswers(results, total)
   const text = [
     ...(folder === null ? [] : ['`flat.bench.ts` filled ours before; it is asked as it was left.']),
     ...(rowFolder === null ? [] : [`PostgreSQL stores its rows on ${fileSystemOf(rowFolder)}.`]),
-    besideTable(found, total),
+    besideTable(results, total),
     `Raw JSON: ${raw.toFixed(0)} bytes per event; \`zstd -3\` of ${sampled.toLocaleString('en-US')}: ` +
       `${zstd.toFixed(1)}. Taken by the host meanwhile: ${stolen.end() ?? 'unknown'} %.`,
     settings,
-    before,
-    published(found, { total, raw, zstd }),
+    earlierResult,
+    published(results, { total, raw, zstd }),
   ].join('\n\n')
   console.log(`${machine()}\n\n${text}`)
   if (args.includes('--write')) recordTable(`Beside others, ${total.toLocaleString('en-US')} events`, text)

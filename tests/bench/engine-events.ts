@@ -23,7 +23,7 @@ export interface EventSource {
   questions: { name: string; filter: EventFilter; matches: number }[]
 }
 
-const none = {
+const emptyFields = {
   robots: null,
   decision: null,
   ruleId: null,
@@ -87,7 +87,7 @@ export function eventSource(total: number, fromMs = startMs, idOf: IdOf = random
       subject,
       page,
       verdict: null,
-      ...none,
+      ...emptyFields,
       json: JSON.stringify({
         id,
         siteId: 'shop-acme',

@@ -66,7 +66,7 @@ export interface EngineRun {
   stored: number
 }
 
-const sum = (values: number[]): number => values.reduce((all, one) => all + one, 0)
+const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0)
 
 /** `nodes`: how many send at once in each further load. */
 export async function runEngine(engine: Engine, nodes: number[], options: RunOptions): Promise<EngineRun> {
@@ -83,23 +83,23 @@ export async function runEngine(engine: Engine, nodes: number[], options: RunOpt
   const singles: Sent = { each: 1, connections: singleConnections, next: () => single.request(one++) }
   const loads: LoadFound[] = []
   let acknowledged = 0
-  const run = async (name: string, sent: Sent, to: number, forSeconds: number) => {
+  const run = async (name: string, sentLoad: Sent, to: number, forSeconds: number) => {
     const servers = started.slice(0, to)
     // Each of several nodes gets a share of the load, so it compiles its code later.
-    acknowledged += (await send(sent, servers, warmUpSeconds * to)).events
+    acknowledged += (await send(sentLoad, servers, warmUpSeconds * to)).events
     await caughtUp(engine)
-    const { events, found } = await measured(engine, name, sent, servers, forSeconds)
+    const { events, found: result } = await measured(engine, name, sentLoad, servers, forSeconds)
     acknowledged += events
-    loads.push(found)
+    loads.push(result)
   }
   await run('batches of 100, one node', batches, 1, seconds)
   await run('single events, one node', singles, 1, seconds / 2)
   for (const count of nodes) {
     while (started.length < count) started.push(await engine.start(started.length + 1))
-    for (const each of [connections, fullConnections])
+    for (const connectionCount of [connections, fullConnections])
       await run(
-        `batches of 100, ${count} nodes, ${each} connections each`,
-        { ...batches, connections: each },
+        `batches of 100, ${count} nodes, ${connectionCount} connections each`,
+        { ...batches, connections: connectionCount },
         count,
         seconds,
       )
@@ -130,9 +130,15 @@ interface Sent {
   next(): Uint8Array | null
 }
 
-async function send({ each, connections: many, next }: Sent, to: readonly Appliance[], seconds: number) {
-  const results = await Promise.all(to.map(({ url }) => load({ url, connections: many, seconds, next })))
-  const events = sum(results.map(({ requests }) => requests)) * each
+async function send(
+  { each: batchSize, connections: connectionCount, next }: Sent,
+  to: readonly Appliance[],
+  seconds: number,
+) {
+  const results = await Promise.all(
+    to.map(({ url }) => load({ url, connections: connectionCount, seconds, next })),
+  )
+  const events = sum(results.map(({ requests }) => requests)) * batchSize
   const tookSeconds = Math.max(...results.map((result) => result.seconds))
   return { results, events, perSecond: Math.round(events / tookSeconds) }
 }
@@ -140,16 +146,16 @@ async function send({ each, connections: many, next }: Sent, to: readonly Applia
 async function measured(
   engine: Engine,
   name: string,
-  sent: Sent,
+  sentLoad: Sent,
   to: readonly Appliance[],
   seconds: number,
 ): Promise<{ events: number; found: LoadFound }> {
   const stolen = watchStolen()
-  const used = () => [sum(to.map(({ pid }) => processorSeconds(pid))), engine.serverSeconds()] as const
-  const [nodesBefore, serverBefore] = used()
-  const { results, events, perSecond } = await send(sent, to, seconds)
-  const [nodesAfter, serverAfter] = used()
-  const found = {
+  const readUsage = () => [sum(to.map(({ pid }) => processorSeconds(pid))), engine.serverSeconds()] as const
+  const [nodesBefore, serverBefore] = readUsage()
+  const { results, events, perSecond } = await send(sentLoad, to, seconds)
+  const [nodesAfter, serverAfter] = readUsage()
+  const result = {
     name,
     perSecond,
     stolenPercent: stolen.end(),
@@ -161,7 +167,7 @@ async function measured(
     serverUs: ((serverAfter - serverBefore) / events) * 1e6,
     catchUpSeconds: await caughtUp(engine),
   }
-  return { events, found }
+  return { events, found: result }
 }
 
 /** Returns the seconds that it took. */
@@ -199,15 +205,15 @@ async function readAll(server: Appliance, key: string, rounds: number): Promise<
   const middle = new Date(middleMs).toISOString()
   const hourLater = new Date(middleMs + 3_600_000).toISOString()
   const page = '/v1/traces?limit=200&'
-  const asked: [what: string, url: string][] = [
-    ...filters.map(([what, query]): [string, string] => [`page of 200: ${what}`, page + query]),
+  const questions: [what: string, url: string][] = [
+    ...filters.map(([filterName, query]): [string, string] => [`page of 200: ${filterName}`, page + query]),
     ['page of 200: 15 days ago', `${page}until=${middle}`],
     ['page of 200: text of an hour', `${page}since=${middle}&until=${hourLater}&q=products%2F7`],
     ['sessions, page of 50', '/v1/sessions'],
     ['metrics of 30 days', '/v1/metrics'],
   ]
   const reads: Read[] = []
-  for (const [what, url] of asked) {
+  for (const [question, url] of questions) {
     const times: number[] = []
     for (let round = 0; round < rounds; round++) {
       const startedMs = performance.now()
@@ -216,7 +222,7 @@ async function readAll(server: Appliance, key: string, rounds: number): Promise<
       if (response.status !== 200) throw new Error(`${url}: ${response.status}`)
       times.push(performance.now() - startedMs)
     }
-    reads.push({ what, p50Ms: quantile(times, 0.5), p99Ms: quantile(times, 0.99) })
+    reads.push({ what: question, p50Ms: quantile(times, 0.5), p99Ms: quantile(times, 0.99) })
   }
   return reads
 }

@@ -41,8 +41,9 @@ function say(line: string): void {
 
 function main(args: string[]): void {
   if (args.includes('--help')) return console.log(help)
-  const asked = args.indexOf('--events')
-  const total = asked >= 0 ? Number(args[asked + 1]) : args.includes('--full') ? 10_000_000 : 300_000
+  const eventsIndex = args.indexOf('--events')
+  const total =
+    eventsIndex >= 0 ? Number(args[eventsIndex + 1]) : args.includes('--full') ? 10_000_000 : 300_000
   const source = eventSource(total)
   using dir = tempDir('bench')
   const path = dir.join('bench.db')
@@ -52,8 +53,8 @@ function main(args: string[]): void {
   say(
     `${total.toLocaleString('en')} events, batches of ${batchEvents}, ${cpus().length} cores, Bun ${Bun.version}\n`,
   )
-  const other = args.indexOf('--beside')
-  if (other >= 0) say(otherEngine(args[other + 1]!, Math.min(total, otherEventsMax), batchEvents))
+  const besideIndex = args.indexOf('--beside')
+  if (besideIndex >= 0) say(otherEngine(args[besideIndex + 1]!, Math.min(total, otherEventsMax), batchEvents))
   const old = fill(db, writer, source, total, dir.join('bare'))
   resend(db, writer, source, total, old)
   writer.idle()
@@ -78,10 +79,13 @@ function commit(
   events: EventRecord[],
 ): { accepted: number; deduped: number } {
   const result = inTransaction(db, () => {
-    const receivedAtMs = events.reduce((latest, one) => Math.max(latest, one.occurredAtMs), startMs)
-    const taken = writer.append({ orgId, keyId: 'key_bench', door: 'events', receivedAtMs, events })
+    const receivedAtMs = events.reduce(
+      (latest, eventRecord) => Math.max(latest, eventRecord.occurredAtMs),
+      startMs,
+    )
+    const appendResult = writer.append({ orgId, keyId: 'key_bench', door: 'events', receivedAtMs, events })
     writer.flush()
-    return taken
+    return appendResult
   })
   writer.committed()
   return result
@@ -146,8 +150,9 @@ function resend(
   let freshMs = 0
   const commitMs = (events: EventRecord[], deduped: number): number => {
     const started = performance.now()
-    const taken = commit(db, writer, events)
-    if (taken.deduped !== deduped) throw new Error(`${taken.deduped} of ${events.length} deduped`)
+    const commitResult = commit(db, writer, events)
+    if (commitResult.deduped !== deduped)
+      throw new Error(`${commitResult.deduped} of ${events.length} deduped`)
     return performance.now() - started
   }
   for (let turn = 0; turn < turns; turn++) {
@@ -171,8 +176,8 @@ function sizes(db: SqliteDatabase, total: number): void {
       'SELECT name, sum(pgsize) AS bytes FROM dbstat GROUP BY name ORDER BY bytes DESC',
     )
     .all()
-  const all = tables.reduce((sum, { bytes }) => sum + bytes, 0)
-  say(`bytes an event: ${(all / total).toFixed(1)}`)
+  const totalBytes = tables.reduce((sum, { bytes }) => sum + bytes, 0)
+  say(`bytes an event: ${(totalBytes / total).toFixed(1)}`)
   const shown = tables.filter(({ bytes }) => bytes / total > 0.1)
   say(`by table: ${shown.map(({ name, bytes }) => `${name} ${(bytes / total).toFixed(1)}`).join(', ')}\n`)
 }

@@ -46,10 +46,10 @@ interface ExploreBench {
   columns: Asking[]
 }
 
-function withPlan(one: EventRecord, n: number): EventRecord {
-  const event = JSON.parse(one.json) as { metadata: object }
+function withPlan(eventRecord: EventRecord, n: number): EventRecord {
+  const event = JSON.parse(eventRecord.json) as { metadata: object }
   const metadata = { ...event.metadata, plan: plans[n % plans.length], cart: { items: n % 7 } }
-  return { ...one, json: JSON.stringify({ ...event, metadata }) }
+  return { ...eventRecord, json: JSON.stringify({ ...event, metadata }) }
 }
 
 const batchEvents = 1_000
@@ -57,7 +57,9 @@ const batchEvents = 1_000
 export async function fill(store: Store, total: number): Promise<void> {
   const source = eventSource(10_000_000)
   for (let n = 0; n < total; n += batchEvents) {
-    const events = Array.from({ length: batchEvents }, (_, at) => withPlan(source.event(n + at), n + at))
+    const events = Array.from({ length: batchEvents }, (_, index) =>
+      withPlan(source.event(n + index), n + index),
+    )
     const receivedAtMs = events.reduce((last, { occurredAtMs }) => Math.max(last, occurredAtMs), 0)
     await store.events.append({ orgId, keyId: 'key_bench', door: 'events', receivedAtMs, events })
   }
@@ -107,25 +109,31 @@ export function openExplorer(folder: string) {
   const query = db.query.bind(db)
   const counting = (sql: string) => {
     const statement = query(sql)
-    const of = /^SELECT (?:ids|bodies) AS blob/.test(sql)
+    const blobKind = /^SELECT (?:ids|bodies) AS blob/.test(sql)
       ? 'texts'
       : sql.startsWith('SELECT columns FROM')
         ? 'blocks'
         : null
-    if (of === null) return statement
-    return { ...statement, get: (...values: never[]) => (read[of]++, statement.get(...values)) }
+    if (blobKind === null) return statement
+    return { ...statement, get: (...values: never[]) => (read[blobKind]++, statement.get(...values)) }
   }
   const reader = compactEventReader(Object.assign(db, { query: counting as typeof db.query }), idsInRuns(db))
   return {
-    ask(name: string, asked: Asked): Asking {
-      const before = { ...read }
+    ask(name: string, question: Asked): Asking {
+      const readBefore = { ...read }
       beginSlice(Infinity)
       const started = performance.now()
-      const found = atOnce(
-        reader.explore({ orgId, filter: {}, edges: [], rowsMax: 10, budgetMs: Infinity, ...asked }),
+      const exploration = atOnce(
+        reader.explore({ orgId, filter: {}, edges: [], rowsMax: 10, budgetMs: Infinity, ...question }),
       )
       const ms = performance.now() - started
-      return { name, ms, blocks: read.blocks - before.blocks, texts: read.texts - before.texts, found }
+      return {
+        name,
+        ms,
+        blocks: read.blocks - readBefore.blocks,
+        texts: read.texts - readBefore.texts,
+        found: exploration,
+      }
     },
     /** The floor: every text, read and parsed. */
     parseAll(): number {
@@ -162,8 +170,8 @@ async function exploreBench(total: number): Promise<ExploreBench> {
   await fill(store, total)
   await store.close()
   const explorer = openExplorer(folder)
-  const asked = Object.entries(questions(total))
-  const round = () => asked.map(([name, question]) => explorer.ask(name, question))
+  const namedQuestions = Object.entries(questions(total))
+  const round = () => namedQuestions.map(([name, question]) => explorer.ask(name, question))
   const texts = round()
   const parseMs = explorer.parseAll()
   const pathsMs = makePaths(folder)
@@ -174,9 +182,9 @@ async function exploreBench(total: number): Promise<ExploreBench> {
 
 function exploreTable({ events, parseMs, pathsMs, texts, columns }: ExploreBench): string {
   const ms = (value: number) => Math.round(value * 10) / 10
-  const rows = texts.map(({ name, ...one }, at) => {
-    const from = columns[at]!
-    return [name, ms(one.ms), one.blocks, one.texts, ms(from.ms), from.blocks, from.texts]
+  const rows = texts.map(({ name, ...figures }, index) => {
+    const from = columns[index]!
+    return [name, ms(figures.ms), figures.blocks, figures.texts, ms(from.ms), from.blocks, from.texts]
   })
   const head = ['query', 'texts ms', 'blocks', 'texts', 'columns ms', 'blocks', 'texts']
   const parsing =
@@ -186,10 +194,12 @@ function exploreTable({ events, parseMs, pathsMs, texts, columns }: ExploreBench
 }
 
 if (import.meta.main) {
-  const at = process.argv.indexOf('--events')
+  const optionIndex = process.argv.indexOf('--events')
   if (process.argv.includes('--help')) console.log(help)
   else {
-    const text = exploreTable(await exploreBench(at < 0 ? 1_000_000 : Number(process.argv[at + 1])))
+    const text = exploreTable(
+      await exploreBench(optionIndex < 0 ? 1_000_000 : Number(process.argv[optionIndex + 1])),
+    )
     console.log(text)
     if (process.argv.includes('--write')) recordTable('Explore', text)
   }

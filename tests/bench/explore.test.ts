@@ -17,8 +17,8 @@ test('counted work from texts and from path columns, beside parsing every text',
     await fill(store, events)
     await store.close()
     const explorer = openExplorer(folder)
-    const asked = questions(events)
-    const ask = (name: string): Asking => explorer.ask(name, asked[name]!)
+    const namedQuestions = questions(events)
+    const ask = (name: string): Asking => explorer.ask(name, namedQuestions[name]!)
     const byVendor = ask('events by vendor, whole hours')
     expect([byVendor.found.all.total, byVendor.texts]).toEqual([events, 0])
     expect(byVendor.blocks).toBeLessThan(150) // those that are not folded yet
@@ -32,9 +32,11 @@ test('counted work from texts and from path columns, beside parsing every text',
     const open = explorer.unsealed()
     expect(open).toBeLessThan(first.texts / 2)
     expect([again.texts, again.blocks]).toEqual([open, 0]) // columns after the segment are cached
-    const other = ask('the same, another measure')
-    expect([other.texts, other.found.all.events]).toEqual([open, events])
-    const rare = explorer.ask('a rare vendor', { ...asked['events by metadata.plan, of a rare vendor']! })
+    const otherAnswer = ask('the same, another measure')
+    expect([otherAnswer.texts, otherAnswer.found.all.events]).toEqual([open, events])
+    const rare = explorer.ask('a rare vendor', {
+      ...namedQuestions['events by metadata.plan, of a rare vendor']!,
+    })
     expect(rare.texts).toBeLessThanOrEqual(open)
     const parseMs = Math.min(explorer.parseAll(), explorer.parseAll())
     console.log(
@@ -45,7 +47,7 @@ test('counted work from texts and from path columns, beside parsing every text',
     expect(again.ms).toBeLessThan(first.ms)
     store = await openStore(opening)
     const sessionId = await firstSession(store)
-    const before = first.found.all.total!
+    const totalBefore = first.found.all.total!
     let cursor: Awaited<ReturnType<typeof store.events.erase>>['next'] = null
     let erased = 0
     do {
@@ -61,8 +63,8 @@ test('counted work from texts and from path columns, beside parsing every text',
       cursor = step.next
     } while (cursor !== null)
     expect(erased).toBeGreaterThan(0)
-    const after = ask('events by metadata.plan')
-    expect(after.found.all.total).toBe(before - erased)
+    const answerAfter = ask('events by metadata.plan')
+    expect(answerAfter.found.all.total).toBe(totalBefore - erased)
     explorer.close()
   } finally {
     await store.close()
@@ -71,6 +73,6 @@ test('counted work from texts and from path columns, beside parsing every text',
 
 /** A session of the first segment. */
 async function firstSession(store: Awaited<ReturnType<typeof openStore>>): Promise<string> {
-  const { events: found } = await store.events.tail({ orgId, filter: {}, afterSeq: 0, limit: 1 })
-  return (JSON.parse(found[0]!.json) as { sessionId: string }).sessionId
+  const { events: storedEvents } = await store.events.tail({ orgId, filter: {}, afterSeq: 0, limit: 1 })
+  return (JSON.parse(storedEvents[0]!.json) as { sessionId: string }).sessionId
 }

@@ -23,19 +23,19 @@ export function fixedTraffic(
   key: string,
   total: number,
   spanMs: number,
-  each = batchEvents,
+  batchSize = batchEvents,
 ): Traffic {
-  const common = template(path, key, each, false)
-  const rare = template(path, key, each, true)
+  const common = template(path, key, batchSize, false)
+  const rare = template(path, key, batchSize, true)
   const startMs = Date.now() - spanMs
   return {
     request(batch) {
       const { bytes, ids, sessions, times } = batch % rareEvery === 0 ? rare : common
       const copy = Buffer.from(bytes)
-      const first = batch * each
+      const first = batch * batchSize
       const atMs = first < total ? startMs + (first / total) * spanMs : Date.now()
       const time = Buffer.from(new Date(atMs).toISOString())
-      for (let n = 0; n < each; n++) {
+      for (let n = 0; n < batchSize; n++) {
         writeId(copy, ids[n]!, first + n)
         writeHex(copy, sessions[n]!, Math.floor((first + n) / 800) * 40 + (n % 40), 12)
         copy.set(time, times[n]!)
@@ -48,22 +48,22 @@ export function fixedTraffic(
 const digits = Buffer.from('0123456789abcdef')
 
 /** Digit by digit, because building strings takes as long as the server needs to parse the request. */
-function writeHex(bytes: Uint8Array, at: number, n: number, width: number): void {
-  for (let place = at + width - 1; place >= at; place--, n = Math.floor(n / 16))
+function writeHex(bytes: Uint8Array, offset: number, n: number, width: number): void {
+  for (let place = offset + width - 1; place >= offset; place--, n = Math.floor(n / 16))
     bytes[place] = digits[n % 16]!
 }
 
 /** Spread like a random id and unique, because multiplication by an odd number is a bijection. */
-function writeId(bytes: Uint8Array, at: number, n: number): void {
-  const one = Math.imul(n, 0x9e3779b1) >>> 0
-  const two = Math.imul(one ^ (one >>> 15), 0x85ebca6b) >>> 0
-  writeHex(bytes, at, two, 8)
-  writeHex(bytes, at + 8, one, 8)
-  writeHex(bytes, at + 16, n, 8)
+function writeId(bytes: Uint8Array, offset: number, n: number): void {
+  const firstHash = Math.imul(n, 0x9e3779b1) >>> 0
+  const two = Math.imul(firstHash ^ (firstHash >>> 15), 0x85ebca6b) >>> 0
+  writeHex(bytes, offset, two, 8)
+  writeHex(bytes, offset + 8, firstHash, 8)
+  writeHex(bytes, offset + 16, n, 8)
 }
 
-function template(path: string, key: string, each: number, isRare: boolean) {
-  const events = Array.from({ length: each }, (_, n) => eventText(n, isRare && n === 0))
+function template(path: string, key: string, batchSize: number, isRare: boolean) {
+  const events = Array.from({ length: batchSize }, (_, n) => eventText(n, isRare && n === 0))
   const bytes = Buffer.from(ingestRequest(path, key, `{"events":[${events.join(',')}]}`))
   return {
     bytes,
@@ -74,9 +74,10 @@ function template(path: string, key: string, each: number, isRare: boolean) {
 }
 
 function holes(bytes: Buffer, hole: string): number[] {
-  const found: number[] = []
-  for (let at = bytes.indexOf(hole); at >= 0; at = bytes.indexOf(hole, at + 1)) found.push(at)
-  return found
+  const offsets: number[] = []
+  for (let offset = bytes.indexOf(hole); offset >= 0; offset = bytes.indexOf(hole, offset + 1))
+    offsets.push(offset)
+  return offsets
 }
 
 function eventText(n: number, isRare: boolean): string {

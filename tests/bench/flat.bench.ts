@@ -95,15 +95,15 @@ interface Cost {
 
 function commit({ db, writer, orgId }: Filled, events: EventRecord[]): Cost {
   const startedMs = performance.now()
-  const before = process.cpuUsage()
+  const usageBefore = process.cpuUsage()
   const { deduped } = inTransaction(db, () => {
-    const receivedAtMs = events.reduce((latest, one) => Math.max(latest, one.occurredAtMs), 0)
-    const taken = writer.append({ orgId, keyId: 'key_bench', door: 'events', receivedAtMs, events })
+    const receivedAtMs = events.reduce((latest, eventRecord) => Math.max(latest, eventRecord.occurredAtMs), 0)
+    const appendResult = writer.append({ orgId, keyId: 'key_bench', door: 'events', receivedAtMs, events })
     writer.flush()
-    return taken
+    return appendResult
   })
   writer.committed()
-  const { user, system } = process.cpuUsage(before)
+  const { user, system } = process.cpuUsage(usageBefore)
   return { ms: performance.now() - startedMs, cpuMs: (user + system) / 1_000, deduped }
 }
 
@@ -112,8 +112,8 @@ const batchAt = (source: EventSource, from: number, events = batchEvents): Event
 
 function bytesMoved(): { readMB: number; writtenMB: number } {
   const io = readFileSync('/proc/self/io', 'utf8')
-  const of = (name: string) => Number(new RegExp(`^${name}: (\\d+)`, 'm').exec(io)![1]) / 1e6
-  return { readMB: of('rchar'), writtenMB: of('wchar') }
+  const readMegabytes = (name: string) => Number(new RegExp(`^${name}: (\\d+)`, 'm').exec(io)![1]) / 1e6
+  return { readMB: readMegabytes('rchar'), writtenMB: readMegabytes('wchar') }
 }
 
 interface Filling {
@@ -125,22 +125,22 @@ interface Filling {
 
 function fill(filled: Filled, source: EventSource, { until, endMs, isQuick, note }: Filling): void {
   if (isQuick) filled.db.run('PRAGMA synchronous = OFF')
-  const each = isQuick ? quickEvents : batchEvents
+  const batchSize = isQuick ? quickEvents : batchEvents
   let ms = 0
   let cpuMs = 0
   let events = 0
   let moved = bytesMoved()
-  for (let at = filled.stored(); at < until && performance.now() < endMs; at += each) {
-    const cost = commit(filled, batchAt(source, at, each))
+  for (let position = filled.stored(); position < until && performance.now() < endMs; position += batchSize) {
+    const cost = commit(filled, batchAt(source, position, batchSize))
     if (cost.deduped > 0) throw new Error(`${cost.deduped} events of a new batch are known`)
     ms += cost.ms
     cpuMs += cost.cpuMs
-    events += each
-    if ((at + each) % sliceEvents !== 0 && performance.now() < endMs) continue
+    events += batchSize
+    if ((position + batchSize) % sliceEvents !== 0 && performance.now() < endMs) continue
     const now = bytesMoved()
     if (!isQuick)
       note({
-        until: at + each,
+        until: position + batchSize,
         events,
         seconds: ms / 1_000,
         cpuSeconds: cpuMs / 1_000,
@@ -162,45 +162,48 @@ function filledEvents(folder: string, stored: number): number {
 }
 
 /** Fresh ones differ from stored ones by their ids alone. */
-function resend(filled: Filled, known: number, source: EventSource, fresh: EventSource): string {
+function resend(filled: Filled, knownEvents: number, source: EventSource, fresh: EventSource): string {
   const stored = filled.stored()
   const sum = { old: { ms: 0, cpuMs: 0 }, fresh: { ms: 0, cpuMs: 0 } }
   const moved = bytesMoved()
   for (let turn = -3; turn < resentBatches; turn++) {
     const scattered = Array.from({ length: batchEvents }, () =>
-      source.event(Math.floor(Math.random() * known)),
+      source.event(Math.floor(Math.random() * knownEvents)),
     )
     const old = commit(filled, scattered)
     if (old.deduped !== batchEvents) throw new Error(`${old.deduped} of ${batchEvents} deduped`)
-    const others = commit(filled, batchAt(fresh, stored - batchEvents))
+    const freshCost = commit(filled, batchAt(fresh, stored - batchEvents))
     if (turn < 0) continue // code that is not compiled yet
-    for (const [kind, { ms, cpuMs }] of Object.entries({ old, fresh: others }) as ['old' | 'fresh', Cost][]) {
+    for (const [kind, { ms, cpuMs }] of Object.entries({ old, fresh: freshCost }) as [
+      'old' | 'fresh',
+      Cost,
+    ][]) {
       sum[kind].ms += ms
       sum[kind].cpuMs += cpuMs
     }
   }
-  const us = (all: number) => ((all * 1_000) / resentBatches / batchEvents).toFixed(1)
+  const formatUs = (total: number) => ((total * 1_000) / resentBatches / batchEvents).toFixed(1)
   const readMB = bytesMoved().readMB - moved.readMB
   const show = (kind: 'old' | 'fresh') =>
-    `${us(sum[kind].ms)} µs each, ${us(sum[kind].cpuMs)} of processor time`
+    `${formatUs(sum[kind].ms)} µs each, ${formatUs(sum[kind].cpuMs)} of processor time`
   return `${stored} stored; old ${show('old')}; fresh ${show('fresh')}; ${readMB.toFixed(0)} MB read`
 }
 
 function tenths(slices: Slice[], total: number): string {
   const part = total / 10
   const rows = Array.from({ length: 10 }, (_, n) => {
-    const these = slices.filter(({ until }) => until > n * part && until <= (n + 1) * part)
-    const sum = (of: keyof Slice) => these.reduce((all, one) => all + one[of], 0)
+    const tenthSlices = slices.filter(({ until }) => until > n * part && until <= (n + 1) * part)
+    const sum = (key: keyof Slice) => tenthSlices.reduce((keySum, slice) => keySum + slice[key], 0)
     const events = sum('events')
-    const us = (seconds: number) => ((seconds * 1e6) / events).toFixed(2)
+    const formatUs = (seconds: number) => ((seconds * 1e6) / events).toFixed(2)
     const bytes = (mb: number) => ((mb * 1e6) / events).toFixed(0)
     return [
       `${n + 1}`,
       Math.round(events / sum('seconds') || 0),
-      us(sum('cpuSeconds')),
+      formatUs(sum('cpuSeconds')),
       bytes(sum('readMB')),
       bytes(sum('writtenMB')),
-      Math.round(these.at(-1)?.rssMB ?? 0),
+      Math.round(tenthSlices.at(-1)?.rssMB ?? 0),
     ]
   })
   return table(['tenth', 'events/s', 'processor µs', 'bytes read', 'bytes written', 'resident MB'], rows)
@@ -247,9 +250,9 @@ async function askPages(dataDir: string, range: string): Promise<string> {
           if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${text.slice(0, 200)}`)
           return Math.round((performance.now() - beforeMs) * 10) / 10
         }
-        const before = processorSeconds(server.pid)
+        const secondsBefore = processorSeconds(server.pid)
         const first = await ask()
-        const cpuMs = Math.round((processorSeconds(server.pid) - before) * 1_000)
+        const cpuMs = Math.round((processorSeconds(server.pid) - secondsBefore) * 1_000)
         rows.push([page, path, first, cpuMs, await ask()])
       }
     }
@@ -268,10 +271,10 @@ async function commitTimes(server: Appliance): Promise<string> {
   const headers = { authorization: `Bearer ${metricsToken}` }
   const text = await (await fetch(`${server.url}/metrics`, { headers })).text()
   const buckets = [...text.matchAll(/^sightglass_commit_seconds_bucket\{le="([^"]+)"\} (\d+)$/gm)]
-  const all = Number(buckets.at(-1)![2])
-  const longest = buckets.find(([, , count]) => Number(count) === all)![1]
-  const within = Number(buckets.find(([, bound]) => bound === '0.05')![2])
-  return `${all} commits, ${all - within} took more than 50 ms, the longest at most ${longest} s`
+  const totalCount = Number(buckets.at(-1)![2])
+  const longest = buckets.find(([, , count]) => Number(count) === totalCount)![1]
+  const fastCount = Number(buckets.find(([, bound]) => bound === '0.05')![2])
+  return `${totalCount} commits, ${totalCount - fastCount} took more than 50 ms, the longest at most ${longest} s`
 }
 
 /** Resident memory of the executable at full ingest over HTTP. */
@@ -305,8 +308,8 @@ async function main(args: string[]): Promise<void> {
   const [folder] = args
   if (folder === undefined || args.includes('--help')) return console.log(help)
   const value = (name: string, initial: number) => {
-    const at = args.indexOf(name)
-    return at < 0 ? initial : Number(args[at + 1])
+    const optionIndex = args.indexOf(name)
+    return optionIndex < 0 ? initial : Number(args[optionIndex + 1])
   }
   const total = value('--events', 100_000_000)
   const endMs = performance.now() + value('--minutes', 9) * 60_000
@@ -314,15 +317,15 @@ async function main(args: string[]): Promise<void> {
   const range = args.includes('--range') ? args[args.indexOf('--range') + 1]! : '7d'
   if (args.includes('--pages')) return console.log(await askPages(dataDir, range))
   if (args.includes('--load')) return console.log(await loadResident(dataDir, value('--seconds', 30)))
-  const begun = join(folder, 'begun')
-  if (!existsSync(begun)) appendFileSync(begun, `${Date.now() - (total / 1e7) * monthsOf10Million}`)
-  const fromMs = Number(readFileSync(begun, 'utf8'))
+  const markerPath = join(folder, 'begun')
+  if (!existsSync(markerPath)) appendFileSync(markerPath, `${Date.now() - (total / 1e7) * monthsOf10Million}`)
+  const fromMs = Number(readFileSync(markerPath, 'utf8'))
   const source = eventSource(total, fromMs, idOf)
   const filled = open(dataDir)
   try {
     if (args.includes('--resend')) {
-      const known = filledEvents(folder, filled.stored())
-      return console.log(resend(filled, known, source, eventSource(total, fromMs)))
+      const knownEvents = filledEvents(folder, filled.stored())
+      return console.log(resend(filled, knownEvents, source, eventSource(total, fromMs)))
     }
     const file = join(folder, 'slices.jsonl')
     const note = (slice: Slice) => appendFileSync(file, `${JSON.stringify(slice)}\n`)

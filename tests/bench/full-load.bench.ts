@@ -58,9 +58,9 @@ export async function fullLoadBench(
     const stolenPercents: (number | null)[] = []
     const phase = async <T>(work: () => Promise<T>): Promise<T> => {
       const stolen = watchStolen()
-      const found = await work()
+      const result = await work()
       stolenPercents.push(stolen.end())
-      return found
+      return result
     }
     const fill = await phase(() => filled(server, run, events))
     const reads = await phase(() => readsMeanwhile(server, secret, run, seconds))
@@ -133,10 +133,10 @@ async function readsMeanwhile(
     const times = took.get(question) ?? []
     return { p50Ms: quantile(times, 0.5), p99Ms: quantile(times, 0.99) }
   }
-  const pages = filters.map(([what], index): Read => {
+  const pages = filters.map(([filterName], index): Read => {
     const page = quantiles(questions[index * 2]!)
     const page200 = quantiles(questions[index * 2 + 1]!)
-    return { what, page, page200 }
+    return { what: filterName, page, page200 }
   })
   return [...pages, { what: 'metrics of 30 days', page: quantiles('/v1/metrics'), page200: null }]
 }
@@ -162,10 +162,10 @@ async function overloaded(
   server: Appliance,
   key: string,
   run: Runner,
-  { takenPerSecond, ...most }: { takenPerSecond: number; seconds: number; connections: number },
+  { takenPerSecond, ...loadBounds }: { takenPerSecond: number; seconds: number; connections: number },
 ): Promise<Overload> {
-  const { seconds } = most
-  const options = { ...most, requestsPerSecond: (takenPerSecond / batchEvents) * 5 }
+  const { seconds } = loadBounds
+  const options = { ...loadBounds, requestsPerSecond: (takenPerSecond / batchEvents) * 5 }
   const halves: { memory: Memory; result: LoadResult }[] = []
   const probed: Overload['probed'] = { events: 0, refusedP99Ms: 0 }
   for (let half = 0; half < 2; half++) {
@@ -215,7 +215,7 @@ async function hostileValues(
   secret: string,
   events: number,
 ): Promise<FullLoad['hostile']> {
-  const before = residentMiB(server.pid)
+  const mibBefore = residentMiB(server.pid)
   const event = (n: number) => ({
     ...plain(),
     id: `odd_${n}`,
@@ -226,20 +226,20 @@ async function hostileValues(
     agent: { class: `c${n}`, vendor: `v${n}` },
     metadata: { page: `/p/${n}`, subject: `u${n}` },
   })
-  let sent = 0
+  let sentCount = 0
   const next = () => {
-    if (sent >= events) return null
-    const first = (sent += batchEvents) - batchEvents
+    if (sentCount >= events) return null
+    const first = (sentCount += batchEvents) - batchEvents
     return eventsRequest(key, batchEvents, (n) => event(first + n))
   }
   const { refused } = await load({ url: server.url, connections, seconds: 300, next })
   const response = await fetch(`${server.url}/v1/metrics`, { headers: { authorization: `Bearer ${secret}` } })
   const metricsKiB = Math.round((await response.arrayBuffer()).byteLength / 1_024)
-  return { events, refused, grewMiB: Math.round(residentMiB(server.pid) - before), metricsKiB }
+  return { events, refused, grewMiB: Math.round(residentMiB(server.pid) - mibBefore), metricsKiB }
 }
 
-export function fullLoadTables(found: FullLoad): string {
-  const { events, fill, reads, resends, overload, hostile, stolenPercents, acknowledged, stored } = found
+export function fullLoadTables(result: FullLoad): string {
+  const { events, fill, reads, resends, overload, hostile, stolenPercents, acknowledged, stored } = result
   const shown = (n: number) => n.toLocaleString('en-US')
   const ms = (n: number) => Math.round(n * 10) / 10
   const ratio = (resends.oldPerSecond / resends.freshPerSecond).toFixed(2)
@@ -273,8 +273,8 @@ ${table(
 
 ${table(
   ['during full ingest', 'p50 ms', 'p99 ms', 'of 200: p50', 'p99'],
-  reads.map(({ what, page, page200 }) => [
-    what,
+  reads.map(({ what: pageName, page, page200 }) => [
+    pageName,
     ms(page.p50Ms),
     ms(page.p99Ms),
     ...(page200 === null ? ['', ''] : [ms(page200.p50Ms), ms(page200.p99Ms)]),

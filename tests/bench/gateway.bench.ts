@@ -48,27 +48,30 @@ export async function gatewayBench(events: number, rounds: number): Promise<Gate
     const fillPerSecond = await fill(server, ingest, events)
     // Full segments are sealed and repacked, which this bench is not about.
     await settled(server.pid)
-    const asked = []
-    for (const [what, path] of await questions(server, secret)) {
-      asked.push({
-        what,
+    const timings = []
+    for (const [question, path] of await questions(server, secret)) {
+      timings.push({
+        what: question,
         ...(await times(server, path === '/metrics' ? metricsToken : secret, path, rounds)),
       })
     }
     for (const [name, args] of assistantQuestions) {
       const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }
-      const what = `MCP: ${name} ${JSON.stringify(args)}`
-      asked.push({ what, ...(await times(server, secret, '/mcp', rounds, JSON.stringify(message))) })
+      const question = `MCP: ${name} ${JSON.stringify(args)}`
+      timings.push({
+        what: question,
+        ...(await times(server, secret, '/mcp', rounds, JSON.stringify(message))),
+      })
     }
     const exports = []
-    for (const [what, accept, pauseMs] of [
+    for (const [exportName, accept, pauseMs] of [
       ['NDJSON', 'application/x-ndjson', 0],
       ['CSV', 'text/csv', 0],
       ['NDJSON, a slow receiver', 'application/x-ndjson', 20],
     ] as const) {
-      exports.push({ what, ...(await drain(server, secret, accept, pauseMs)) })
+      exports.push({ what: exportName, ...(await drain(server, secret, accept, pauseMs)) })
     }
-    return { events, fillPerSecond, asked, exports }
+    return { events, fillPerSecond, asked: timings, exports }
   } finally {
     await server.stop()
   }
@@ -159,9 +162,9 @@ async function times(server: Appliance, key: string, path: string, rounds: numbe
     took.push(performance.now() - startedMs)
   }
   took.sort((a, b) => a - b)
-  const at = (share: number) =>
+  const quantileAt = (share: number) =>
     Math.round(took[Math.min(took.length - 1, Math.floor(took.length * share))]! * 10) / 10
-  return { p50Ms: at(0.5), p99Ms: at(0.99) }
+  return { p50Ms: quantileAt(0.5), p99Ms: quantileAt(0.99) }
 }
 
 /** Reads an export to its end (the slow receiver for 2 s). Returns its rate and memory growth. */
@@ -178,7 +181,7 @@ async function drain(server: Appliance, key: string, accept: string, pauseMs: nu
   for (const reader = response.body!.getReader(); ;) {
     const { done, value } = await reader.read()
     if (done) break
-    for (let at = value.indexOf(10); at >= 0; at = value.indexOf(10, at + 1)) lines++
+    for (let offset = value.indexOf(10); offset >= 0; offset = value.indexOf(10, offset + 1)) lines++
     mostMiB = Math.max(mostMiB, residentMiB(server.pid))
     if (pauseMs > 0) await Bun.sleep(pauseMs)
     if (pauseMs > 0 && performance.now() - startedMs > 2_000) break
@@ -188,18 +191,18 @@ async function drain(server: Appliance, key: string, accept: string, pauseMs: nu
   return { perSecond, grewMiB: Math.round(mostMiB - beforeMiB) }
 }
 
-export function gatewayTables({ events, fillPerSecond, asked, exports }: GatewayBench): string {
+export function gatewayTables({ events, fillPerSecond, asked: timings, exports }: GatewayBench): string {
   const first = table(
     [
       `over ${events.toLocaleString('en-US')} events (filled at ${fillPerSecond.toLocaleString('en-US')}/s)`,
       'p50 ms',
       'p99 ms',
     ],
-    asked.map(({ what, p50Ms, p99Ms }) => [what, p50Ms, p99Ms]),
+    timings.map(({ what: question, p50Ms, p99Ms }) => [question, p50Ms, p99Ms]),
   )
   const second = table(
     ['export', 'events/s', 'memory it took, MiB'],
-    exports.map(({ what, perSecond, grewMiB }) => [what, perSecond, grewMiB]),
+    exports.map(({ what: exportName, perSecond, grewMiB }) => [exportName, perSecond, grewMiB]),
   )
   return `${first}\n\n${second}`
 }

@@ -27,56 +27,60 @@ export function sessionPagesEach(responses: string, scale: number): number {
 
 const part = Buffer.alloc(6_900_000, ' ')
 const since = '1970-01-02T00:00:00Z'
-const nothing = `since=${since}&q=nothing%20says%20this`
+const emptyQuery = `since=${since}&q=nothing%20says%20this`
 
-type Counts = { [what: string]: { [status: string]: number } }
+type Counts = { [action: string]: { [status: string]: number } }
 
 /** Repeats work on many connections until the time is up, and counts the responses. */
 function repeater({ seconds, scale }: Hostility) {
   const endMs = performance.now() + seconds * 1_000
   const counts: Counts = {}
-  const many = (number: number) => scaled(number, scale)
-  const count = (what: string, status: number | string) => {
-    const of = (counts[what] ??= {})
-    of[status] = (of[status] ?? 0) + 1
+  const scaleCount = (number: number) => scaled(number, scale)
+  const count = (action: string, status: number | string) => {
+    const statusCounts = (counts[action] ??= {})
+    statusCounts[status] = (statusCounts[status] ?? 0) + 1
   }
   return {
     counts,
-    many,
+    many: scaleCount,
     /** Sends one request after the other on each connection. */
-    loop: (what: string, connections: number, work: (n: number) => Promise<number>) =>
-      Array.from({ length: many(connections) }, async (_, n) => {
+    loop: (action: string, connections: number, work: (n: number) => Promise<number>) =>
+      Array.from({ length: scaleCount(connections) }, async (_, n) => {
         while (performance.now() < endMs) {
           const status = await work(n).catch(() => 'cut' as const)
-          count(what, status)
+          count(action, status)
           if (status !== 200) await Bun.sleep(200)
         }
       }),
     /** Holds connections open and reopens each one that is closed. */
-    held: (what: string, connections: number, open: (n: number) => Promise<Stalled>, drip = '') =>
-      Array.from({ length: many(connections) }, async (_, n) => {
+    held: (action: string, connections: number, open: (n: number) => Promise<Stalled>, drip = '') =>
+      Array.from({ length: scaleCount(connections) }, async (_, n) => {
         while (performance.now() < endMs) {
-          const one = await open(n).catch(() => null)
-          while (one !== null && !one.closed() && performance.now() < endMs) {
+          const connection = await open(n).catch(() => null)
+          while (connection !== null && !connection.closed() && performance.now() < endMs) {
             await Bun.sleep(500)
-            if (drip !== '') one.send(drip)
+            if (drip !== '') connection.send(drip)
           }
-          if (one === null) await Bun.sleep(500)
-          else count(what, /^HTTP\/1\.1 (\d+)/.exec(one.text())?.[1] ?? (one.closed() ? 'cut' : 'held'))
-          one?.end()
+          if (connection === null) await Bun.sleep(500)
+          else
+            count(
+              action,
+              /^HTTP\/1\.1 (\d+)/.exec(connection.text())?.[1] ?? (connection.closed() ? 'cut' : 'held'),
+            )
+          connection?.end()
         }
       }),
   }
 }
 
-async function hostile(all: Hostility): Promise<Counts> {
-  const { url, ingest, secrets, cookies, seconds } = all
-  const { counts, loop, held, many } = repeater(all)
+async function hostile(hostility: Hostility): Promise<Counts> {
+  const { url, ingest, secrets, cookies, seconds } = hostility
+  const { counts, loop, held: holdOpen, many: scaleCount } = repeater(hostility)
   const secretOf = (n: number) => secrets[n % secrets.length]!
   const get =
-    (path: string, more: { [name: string]: string } = {}) =>
+    (path: string, extraHeaders: { [name: string]: string } = {}) =>
     async (n: number) => {
-      const headers = { authorization: `Bearer ${secretOf(n)}`, ...more }
+      const headers = { authorization: `Bearer ${secretOf(n)}`, ...extraHeaders }
       const response = await fetch(url + path, { headers, signal: AbortSignal.timeout(seconds * 1_000) })
       await response.arrayBuffer()
       return response.status
@@ -89,31 +93,31 @@ async function hostile(all: Hostility): Promise<Counts> {
   await Promise.all([
     ...loop('sessions', sessionConnections, get('/v1/sessions?limit=200')),
     ...loop('one session', 2, get('/v1/sessions/long-7')),
-    ...loop('searches', 4, get(`/v1/traces?${nothing}`)),
+    ...loop('searches', 4, get(`/v1/traces?${emptyQuery}`)),
     ...loop('metrics', 2, get('/v1/metrics?since=1970-01-02')),
-    ...loop('histograms', 2, ask(`/api/histogram?vendor=GPTBot&${nothing}`)),
-    ...loop('CSV counts', 2, get(`/v1/traces?${nothing}`, { accept: 'text/csv' })),
-    ...held('exports', 20, (n) => openStalled(url, exportHead(n), '', unread)),
-    ...held('streams', 400, (n) => openStalled(url, streamHead(n))),
-    ...held('stalled bodies', 200, () => openStalled(url, postHead(ingest, 7_000_000), part)),
-    ...held('dripping bodies', 50, () => openStalled(url, postHead(ingest, 1_000), '{'), 'x'),
-    ...held('unread pages', 100, (n) => openStalled(url, pageHead(n), '', unread)),
-    ...loop('deliveries', 1, deliveries(all, many(300))),
+    ...loop('histograms', 2, ask(`/api/histogram?vendor=GPTBot&${emptyQuery}`)),
+    ...loop('CSV counts', 2, get(`/v1/traces?${emptyQuery}`, { accept: 'text/csv' })),
+    ...holdOpen('exports', 20, (n) => openStalled(url, exportHead(n), '', unread)),
+    ...holdOpen('streams', 400, (n) => openStalled(url, streamHead(n))),
+    ...holdOpen('stalled bodies', 200, () => openStalled(url, postHead(ingest, 7_000_000), part)),
+    ...holdOpen('dripping bodies', 50, () => openStalled(url, postHead(ingest, 1_000), '{'), 'x'),
+    ...holdOpen('unread pages', 100, (n) => openStalled(url, pageHead(n), '', unread)),
+    ...loop('deliveries', 1, deliveries(hostility, scaleCount(300))),
   ])
   return counts
 }
 
 /** Sends to 100 origins that never respond. */
-function deliveries({ url, secrets, receiver }: Hostility, most: number): () => Promise<number> {
+function deliveries({ url, secrets, receiver }: Hostility, deliveriesMax: number): () => Promise<number> {
   const port = receiver.split(':')[1]
-  let made = 0
+  let deliveryCount = 0
   return async () => {
-    if (made >= most) {
+    if (deliveryCount >= deliveriesMax) {
       await Bun.sleep(1_000)
       return 0
     }
-    const address = `127.1.${Math.floor((made % 100) / 50)}.${1 + (made % 50)}`
-    made++
+    const address = `127.1.${Math.floor((deliveryCount % 100) / 50)}.${1 + (deliveryCount % 50)}`
+    deliveryCount++
     const response = await fetch(`${url}/v1/webhooks/test`, {
       method: 'POST',
       headers: { authorization: `Bearer ${secrets[0]}`, 'content-type': 'application/json' },

@@ -60,7 +60,7 @@ async function httpBench({ seconds, starts }: { seconds: number; starts: number 
   await using appliance = await startAppliance()
   await Bun.sleep(1_000)
   const idleMiB = residentMiB(appliance.pid)
-  const made = await appliance.cli(
+  const keyExit = await appliance.cli(
     'key',
     'create',
     '--org',
@@ -71,7 +71,7 @@ async function httpBench({ seconds, starts }: { seconds: number; starts: number 
     'bench',
     '--json',
   )
-  const { key } = JSON.parse(made.stdout) as { key: string }
+  const { key } = JSON.parse(keyExit.stdout) as { key: string }
   const single = await measure(appliance.url, key, { eventsEach: 1, connections: 32, seconds })
   const singleOfMany = await measure(appliance.url, key, { eventsEach: 1, connections: 128, seconds })
   const batch = await measure(appliance.url, key, { eventsEach: 100, connections: 16, seconds })
@@ -87,29 +87,31 @@ async function measure(
   const bareAppendsPerSecond = bareAppend(dir.join('floor'), bodyOf(eventsEach), 300)
   const parseOnly = await startParseOnly()
   // Requests are made beforehand, so that the generator costs little while the server works.
-  const made = (count: number) =>
+  const createRequests = (count: number) =>
     Array.from({ length: count }, () => ingestRequest(path, key, bodyOf(eventsEach)))
-  const floorRequests = made(200)
+  const floorRequests = createRequests(200)
   let turn = 0
   const nextOfFloor = () => floorRequests[turn++ % 200]!
   // A fresh process interprets its code before it compiles it: the rate that stays is what counts.
   const warmUpSeconds = seconds / 5
-  const requests = made(Math.ceil(((seconds + warmUpSeconds) * 40_000) / (eventsEach === 1 ? 1 : 30)))
+  const requests = createRequests(
+    Math.ceil(((seconds + warmUpSeconds) * 40_000) / (eventsEach === 1 ? 1 : 30)),
+  )
   const next = () => requests.pop() ?? null
   await load({ url, connections, seconds: warmUpSeconds, next })
   // In turns, because the machine of another moment is another machine.
-  const ours: LoadResult[] = []
+  const ourResults: LoadResult[] = []
   const floor: LoadResult[] = []
   const stolen = watchStolen()
   for (let round = 0; round < rounds; round++) {
     const floorSeconds = seconds / rounds / 2
     floor.push(await load({ url: parseOnly.url, connections, seconds: floorSeconds, next: nextOfFloor }))
-    ours.push(await load({ url, connections, seconds: seconds / rounds, next }))
+    ourResults.push(await load({ url, connections, seconds: seconds / rounds, next }))
   }
   const stolenPercent = stolen.end()
   await parseOnly.stop()
   return {
-    ours: inAll(ours),
+    ours: inAll(ourResults),
     parseOnly: inAll(floor),
     stolenPercent,
     eventsEach,
@@ -119,9 +121,9 @@ async function measure(
 
 /** The rate of all rounds together, and the median of their times. */
 function inAll(results: LoadResult[]): Rate {
-  const sum = (key: 'requests' | 'seconds') => results.reduce((all, one) => all + one[key], 0)
+  const sum = (key: 'requests' | 'seconds') => results.reduce((total, result) => total + result[key], 0)
   const median = (key: 'p50Ms' | 'p99Ms') =>
-    results.map((one) => one[key]).toSorted((a, b) => a - b)[results.length >> 1]!
+    results.map((result) => result[key]).toSorted((a, b) => a - b)[results.length >> 1]!
   return {
     requests: sum('requests'),
     seconds: sum('seconds'),
@@ -144,13 +146,13 @@ async function firstAnswer(starts: number): Promise<number> {
 function httpTable(result: HttpBench): string {
   const row = (
     name: string,
-    { ours, stolenPercent, parseOnly, eventsEach, bareAppendsPerSecond }: Measured,
+    { ours: ourRate, stolenPercent, parseOnly, eventsEach, bareAppendsPerSecond }: Measured,
   ) => [
     name,
-    Math.round(ours.requests / ours.seconds),
-    Math.round((ours.requests * eventsEach) / ours.seconds),
-    ours.p50Ms.toFixed(1),
-    ours.p99Ms.toFixed(1),
+    Math.round(ourRate.requests / ourRate.seconds),
+    Math.round((ourRate.requests * eventsEach) / ourRate.seconds),
+    ourRate.p50Ms.toFixed(1),
+    ourRate.p99Ms.toFixed(1),
     stolenPercent ?? '',
     Math.round((parseOnly.requests * eventsEach) / parseOnly.seconds),
     Math.round(bareAppendsPerSecond * eventsEach),

@@ -24,9 +24,13 @@ function largePack(networks: number): EvidencePack {
 
 /** Half of the first are in a list of OpenAI. */
 function addressesOf({ lists }: EvidencePack): string[] {
-  const own = lists.find(({ operator, networks }) => operator === 'OpenAI' && networks.length > 0)!.networks
+  const operatorNetworks = lists.find(
+    ({ operator, networks }) => operator === 'OpenAI' && networks.length > 0,
+  )!.networks
   return Array.from({ length: 1_000 }, (_, index) =>
-    index % 2 === 0 ? own[index % own.length]!.replace(/\/.*/, '') : `198.${index % 200}.${index % 250}.7`,
+    index % 2 === 0
+      ? operatorNetworks[index % operatorNetworks.length]!.replace(/\/.*/, '')
+      : `198.${index % 200}.${index % 250}.7`,
   )
 }
 
@@ -75,7 +79,7 @@ export async function judgeBench({ rounds, roundMs, networks }: Run): Promise<Ju
   return best
 }
 
-export function judgeTable({ parse, bundled, v6, many }: JudgeBench): string {
+export function judgeTable({ parse, bundled, v6, many: manyNs }: JudgeBench): string {
   const row = (title: string, ns: number) => [title, Math.round(ns), (ns / parse).toFixed(1)]
   return table(
     ['one address', 'ns', '× floor'],
@@ -83,7 +87,7 @@ export function judgeTable({ parse, bundled, v6, many }: JudgeBench): string {
       row('floor: JSON.parse of the address', parse),
       row('verdict, bundled lists', bundled),
       row('verdict, bundled lists, IPv6', v6),
-      row('verdict, a thousand lists', many),
+      row('verdict, a thousand lists', manyNs),
     ],
   )
 }

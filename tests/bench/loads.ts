@@ -32,15 +32,15 @@ export function runner(server: Appliance, traffic: Traffic): Runner {
     async fresh({ batches = Infinity, going = () => true, ...options }) {
       const end = next + batches
       const request = () => (going() ? (again.pop() ?? (next < end ? traffic.request(next++) : null)) : null)
-      const refused = (one: Uint8Array) => void again.push(one)
+      const refused = (requestBytes: Uint8Array) => void again.push(requestBytes)
       const result = await load({ url: server.url, connections, ...options, next: request, refused })
       acknowledged += result.requests * batchEvents
       return result
     },
     old(batches, seconds, connections) {
-      const each = batches[Symbol.iterator]()
+      const iterator = batches[Symbol.iterator]()
       const request = () => {
-        const { value, done } = each.next() as IteratorResult<number, undefined>
+        const { value, done } = iterator.next() as IteratorResult<number, undefined>
         return done ? null : traffic.request(value)
       }
       return load({ url: server.url, connections, seconds, next: request })
@@ -50,8 +50,8 @@ export function runner(server: Appliance, traffic: Traffic): Runner {
 }
 
 export async function keyOf(server: Appliance, kind: string): Promise<string> {
-  const made = await server.cli('key', 'create', '--kind', kind, '--label', kind, '--json')
-  return (JSON.parse(made.stdout) as { key: string }).key
+  const keyExit = await server.cli('key', 'create', '--kind', kind, '--label', kind, '--json')
+  return (JSON.parse(keyExit.stdout) as { key: string }).key
 }
 
 export async function storedEvents(server: Appliance, key: string): Promise<number> {

@@ -56,8 +56,8 @@ async function measure<N extends string>(acts: { [name in N]: Act }): Promise<{ 
       }
       times.sort((left, right) => left - right)
       const { p50, p99 } = best.get(name) ?? { p50: Infinity, p99: Infinity }
-      const at = (share: number) => times[Math.floor(times.length * share)]!
-      best.set(name, { p50: Math.min(p50, at(0.5)), p99: Math.min(p99, at(0.99)) })
+      const quantileAt = (share: number) => times[Math.floor(times.length * share)]!
+      best.set(name, { p50: Math.min(p50, quantileAt(0.5)), p99: Math.min(p99, quantileAt(0.99)) })
     }
   }
   return Object.fromEntries(best) as { [name in N]: Times }
@@ -97,8 +97,8 @@ const { headers: signature } = signer.sign({ created, expires: created + 3_600 }
 const signed = Object.fromEntries(signature.map(([name, value]) => [name.toLowerCase(), value]))
 
 /** One request of one of 500 senders, from its start to its end. */
-const request = (userAgent: string, more: object = {}, isClosed = true) => {
-  const plain = { host: 'shop.example', accept: '*/*', 'accept-encoding': 'gzip, br', ...more }
+const request = (userAgent: string, overrides: object = {}, isClosed = true) => {
+  const plain = { host: 'shop.example', accept: '*/*', 'accept-encoding': 'gzip, br', ...overrides }
   const headers = { ...plain, 'user-agent': userAgent }
   return (index: number): void => {
     const ip = `8.${index % 10}.${index % 50}.7`

@@ -119,8 +119,18 @@ function timerScript(seconds: number): string {
 async function orgOf(server: Appliance, slug: string): Promise<Org> {
   await server.cli('org', 'create', '--name', slug, '--slug', slug)
   const keyOf = async (kind: string) => {
-    const made = await server.cli('key', 'create', '--kind', kind, '--org', slug, '--label', kind, '--json')
-    return (JSON.parse(made.stdout) as { key: string }).key
+    const keyExit = await server.cli(
+      'key',
+      'create',
+      '--kind',
+      kind,
+      '--org',
+      slug,
+      '--label',
+      kind,
+      '--json',
+    )
+    return (JSON.parse(keyExit.stdout) as { key: string }).key
   }
   const addAccount = async (name: string) => {
     const email = `${name}@${slug}.example`
@@ -166,7 +176,7 @@ async function fill(server: Appliance, key: string, events: number, isHostile: b
   const batches: string[] = []
   if (isHostile)
     for (let n = 0; n < 200; n += 50)
-      batches.push(Array.from({ length: 50 }, (_, at) => large(n + at)).join('\n'))
+      batches.push(Array.from({ length: 50 }, (_, index) => large(n + index)).join('\n'))
   let next = 0
   const sender = async () => {
     for (;;) {
@@ -244,16 +254,16 @@ async function delivered(
     new Map(receiver.received('/ok/').map(({ path, atMs }) => [Number(path.slice(4)), atMs]))
   while (arrivals().size < madeAt.length && Date.now() < waitUntilMs) await Bun.sleep(100)
   const arrived = arrivals()
-  const took = madeAt.map((at, n) => (arrived.get(n) ?? Date.now()) - at)
+  const took = madeAt.map((madeMs, n) => (arrived.get(n) ?? Date.now()) - madeMs)
   return { made: madeAt.length, arrived: arrived.size, longestMs: Math.max(...took) }
 }
 
-export function neighboursTable(found: NeighboursBench): string {
-  const { events, seconds, pages, ingest, deliveries, memory, timer, hostile } = found
-  const { perSecond, stolenPercent, load } = found
+export function neighboursTable(result: NeighboursBench): string {
+  const { events, seconds, pages, ingest, deliveries, memory, timer, hostile } = result
+  const { perSecond, stolenPercent, load } = result
   const ms = (n: number) => Math.round(n * 10) / 10
-  const timesText = ({ many, p50Ms, p99Ms, longestMs, failed }: Times) =>
-    `${ms(p50Ms)}, ${ms(p99Ms)}, ${ms(longestMs)} (${many} pages, ${failed} failed)`
+  const timesText = ({ many: pageCount, p50Ms, p99Ms, longestMs, failed }: Times) =>
+    `${ms(p50Ms)}, ${ms(p99Ms)}, ${ms(longestMs)} (${pageCount} pages, ${failed} failed)`
   return `${events.toLocaleString('en-US')} events in ${sessionsMany} sessions of the hostile organization, ${seconds} s
 
 ${table(

@@ -19,10 +19,10 @@ const hostileActs = [
 ]
 
 test('seconds beside a hostile organization of thousands of events', async () => {
-  const found = await (isFull ? neighboursBench(30_000, 3, 0.3) : neighboursBench(9_000, 3, 0.3))
-  const text = neighboursTable(found)
+  const result = await (isFull ? neighboursBench(30_000, 3, 0.3) : neighboursBench(9_000, 3, 0.3))
+  const text = neighboursTable(result)
   console.log(text)
-  const { pages, ingest, deliveries, memory, hostile, perSecond } = found
+  const { pages, ingest, deliveries, memory, hostile, perSecond } = result
   expect([pages.beside.failed, ingest.refused, text]).toEqual([0, 0, text])
   expect([deliveries.arrived, text]).toEqual([deliveries.made, text])
   // Idle machine: pages p99 below 50 ms, deliveries within 5 s, below 500 MiB. Times are printed, not compared: a busy

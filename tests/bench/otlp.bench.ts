@@ -36,13 +36,13 @@ function calls(batch: number): TestSpan[] {
 }
 
 function eventsOf(body: Uint8Array): Json[] {
-  const found: Json[] = []
+  const events: Json[] = []
   const { items, map } = spanMapping({ body, encoding: 'protobuf' } as OtlpRequest, options)
   for (const span of readItems(items())) {
     const fate = map(span, 0)
-    if (fate.kind === 'mapped') found.push(...fate.events)
+    if (fate.kind === 'mapped') events.push(...fate.events)
   }
-  return found
+  return events
 }
 
 const body = encoded('Traces', tracesRequest(calls(0)))
@@ -58,13 +58,13 @@ export function otlpBench(rounds: number, roundMs: number): { json: number; span
   const best = { json: Infinity, spans: Infinity }
   for (let round = 0; round < rounds; round++) {
     for (const name of ['json', 'spans'] as const) {
-      const before = process.cpuUsage()
+      const usageBefore = process.cpuUsage()
       let count = 0
       let usedUs = 0
       while (usedUs < roundMs * 1_000) {
         runs[name]()
         count++
-        const { user, system } = process.cpuUsage(before)
+        const { user, system } = process.cpuUsage(usageBefore)
         usedUs = user + system
       }
       best[name] = Math.min(best[name], usedUs / (count * spansEach))
@@ -83,8 +83,8 @@ function otlpRequest(key: string, bytes: Uint8Array): Uint8Array {
 /** Both kinds against one executable, in alternating parts, every event new. */
 async function storedPerSecond(seconds: number): Promise<{ json: number; spans: number }> {
   await using appliance = await startAppliance()
-  const made = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'bench', '--json')
-  const { key } = JSON.parse(made.stdout) as { key: string }
+  const keyExit = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'bench', '--json')
+  const { key } = JSON.parse(keyExit.stdout) as { key: string }
   const stored = { json: 0, spans: 0 }
   const elapsed = { json: 0, spans: 0 }
   let batch = 1
@@ -112,8 +112,8 @@ async function storedPerSecond(seconds: number): Promise<{ json: number; spans: 
 async function oneTrace(count: number): Promise<{ seconds: number; events: number; sessionMs: number }> {
   await using appliance = await startAppliance()
   const keyOf = async (kind: string): Promise<string> => {
-    const made = await appliance.cli('key', 'create', '--kind', kind, '--label', 'bench', '--json')
-    return (JSON.parse(made.stdout) as { key: string }).key
+    const keyExit = await appliance.cli('key', 'create', '--kind', kind, '--label', 'bench', '--json')
+    return (JSON.parse(keyExit.stdout) as { key: string }).key
   }
   const ingest = await keyOf('ingest')
   const secret = await keyOf('secret')

@@ -37,7 +37,11 @@ async function measurePages(url: string, firsts: number, laters: number, names: 
     }
     await context.close()
   }
-  return [...measured].map(([name, told]) => ({ name, nodes: rests.of.get(name)?.nodes ?? 0, ...told }))
+  return [...measured].map(([name, measures]) => ({
+    name,
+    nodes: rests.of.get(name)?.nodes ?? 0,
+    ...measures,
+  }))
 }
 
 type Measured = Pick<PageChanges['pages'][number], 'first' | 'later' | 'floorMs'>
@@ -47,15 +51,15 @@ const hourNow = (): number => Math.floor(Date.now() / 3_600_000)
 /** The complete content of these pages, in this hour. */
 async function learnRests(url: string, names: string[]) {
   const { context, page } = await signedIn(url)
-  const of = new Map<string, Rest>()
+  const restsByName = new Map<string, Rest>()
   const hour = hourNow()
   for (const name of names) {
     await link(page, name).click()
-    of.set(name, await atRest(page, name))
+    restsByName.set(name, await atRest(page, name))
   }
   const storageState = await context.storageState()
   await context.close()
-  return { hour, of, storageState }
+  return { hour, of: restsByName, storageState }
 }
 
 const viewport = { width: 1440, height: 900 }
@@ -76,10 +80,10 @@ async function signedIn(url: string): Promise<{ context: BrowserContext; page: P
 
 const link = (page: Page, name: string) => page.locator('nav.wide').getByRole('link', { name, exact: true })
 
-async function change(page: Page, name: string, rest: Rest): Promise<Change> {
-  const found = await watched(page, rest, () => link(page, name).click())
+async function change(page: Page, name: string, restState: Rest): Promise<Change> {
+  const pageChange = await watched(page, restState, () => link(page, name).click())
   await waitForRest(page)
-  return found
+  return pageChange
 }
 
 /** The floor: inserts the nodes of the current page at a click with one statement, until they are painted. */
@@ -134,13 +138,13 @@ export async function pageChangeBench(
   }
 }
 
-function at(values: number[], share: number): number {
+function quantileAt(values: number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return Math.round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0)
 }
 
 export function pageChangeTable({ events, pages }: PageChanges): string {
-  const shown = (changes: Change[]) => changes.map((one) => one.shownMs)
+  const shown = (changes: Change[]) => changes.map((pageChange) => pageChange.shownMs)
   return table(
     [
       `ms after the click, ${events.toLocaleString('en-US')} events`,
@@ -156,21 +160,21 @@ export function pageChangeTable({ events, pages }: PageChanges): string {
     ],
     pages.map(({ name, first, later, floorMs, nodes }) => [
       name,
-      at(shown(first), 0.5),
-      at(shown(first), 0.95),
-      at(shown(later), 0.5),
-      at(shown(later), 0.95),
+      quantileAt(shown(first), 0.5),
+      quantileAt(shown(first), 0.95),
+      quantileAt(shown(later), 0.5),
+      quantileAt(shown(later), 0.95),
       ...[0.5, 0.95].map((share) =>
-        at(
-          later.map((one) => one.wholeMs),
+        quantileAt(
+          later.map((pageChange) => pageChange.wholeMs),
           share,
         ),
       ),
-      at(
-        later.map((one) => one.workMs),
+      quantileAt(
+        later.map((pageChange) => pageChange.workMs),
         0.5,
       ),
-      at(floorMs, 0.5),
+      quantileAt(floorMs, 0.5),
       nodes,
     ]),
   )

@@ -13,27 +13,27 @@ const vendors = ['GPTBot', 'ClaudeBot', 'Operator', 'House Agent', 'PerplexityBo
 
 /** Strides without a common divisor, so that every value occurs with every other. */
 function line(n: number, atMs: number): string {
-  const of = <T>(list: readonly T[], stride: number): T => list[Math.floor(n / stride) % list.length] as T
+  const pick = <T>(list: readonly T[], stride: number): T => list[Math.floor(n / stride) % list.length] as T
   const denied = n % 7 === 3
-  const vendor = n % 5 === 0 ? `Agent ${Math.floor(n / 35) % 60}` : of(vendors, 5)
+  const vendor = n % 5 === 0 ? `Agent ${Math.floor(n / 35) % 60}` : pick(vendors, 5)
   return JSON.stringify({
     id: `page_${n}`,
-    siteId: of(sites, 11),
+    siteId: pick(sites, 11),
     sessionId: `session-${Math.floor(n / 25)}`,
     occurredAt: new Date(atMs).toISOString(),
     type: types[n % types.length],
     outcome: denied ? 'blocked' : n % 31 === 0 ? 'error' : 'success',
     tool: `group.tool_${Math.floor(n / 13) % toolsOfASite}`,
     durationMs: (n * 37) % 900,
-    agent: { class: of(classes, 3), trust: of(trusts, 4), vendor, userAgent: `${vendor}/1.0` },
+    agent: { class: pick(classes, 3), trust: pick(trusts, 4), vendor, userAgent: `${vendor}/1.0` },
     policy: {
       decision: denied ? 'deny' : n % 17 === 0 ? 'review' : 'allow',
       ruleId: `tool:rule-${Math.floor(n / 19) % 30}`,
-      reason: of(['trust below verified', 'rate above the limit', 'outside of opening hours'], 23),
+      reason: pick(['trust below verified', 'rate above the limit', 'outside of opening hours'], 23),
     },
     metadata: {
       page: `/products/${Math.floor(n / 29) % 200}`,
-      protocol: of(['web-bot-auth', 'oauth2', 'bearer'], 2),
+      protocol: pick(['web-bot-auth', 'oauth2', 'bearer'], 2),
       subject: `subject-${Math.floor(n / 41) % 900}`,
     },
   })
@@ -51,14 +51,14 @@ export async function fillPages(server: Appliance, events: number): Promise<void
       const lines = Array.from({ length: next - from }, (_, i) =>
         line(from + i, startMs + ((from + i) * spanMs) / events),
       )
-      while (!(await taken(server.url, key, lines.join('\n')))) await Bun.sleep(50)
+      while (!(await postBatch(server.url, key, lines.join('\n')))) await Bun.sleep(50)
     }
   }
   await Promise.all([sender(), sender(), sender()])
 }
 
 /** False under backpressure, when the write queue is full. */
-async function taken(url: string, key: string, body: string): Promise<boolean> {
+async function postBatch(url: string, key: string, body: string): Promise<boolean> {
   const answer = await fetch(`${url}/v1/sdk/events`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/x-ndjson' },

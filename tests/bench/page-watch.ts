@@ -61,9 +61,9 @@ export async function atRest(page: Page, title: string): Promise<Rest> {
   })
   return page.evaluate(
     ({ title, counted }) => {
-      const number = (selector: string, fits: (one: Element) => boolean) =>
+      const number = (selector: string, fits: (element: Element) => boolean) =>
         Array.from(document.querySelectorAll(`main ${selector}`)).filter(fits).length
-      const inView = (one: Element) => one.getBoundingClientRect().top < window.innerHeight
+      const inView = (element: Element) => element.getBoundingClientRect().top < window.innerHeight
       return {
         title,
         headlines: document.querySelector('.headlines')?.textContent ?? '',
@@ -78,26 +78,27 @@ export async function atRest(page: Page, title: string): Promise<Rest> {
 
 async function workedMs(page: Page): Promise<number> {
   const { metrics } = (await sessions.get(page)?.send('Performance.getMetrics')) ?? { metrics: [] }
-  return 1_000 * (metrics.find((one) => one.name === 'TaskDuration')?.value ?? 0)
+  return 1_000 * (metrics.find((metric) => metric.name === 'TaskDuration')?.value ?? 0)
 }
 
 /** Starts at the click made by `act`. Each frame only counts elements, which costs almost nothing. */
-export async function watched(page: Page, rest: Rest, act: () => Promise<void>): Promise<Change> {
-  await page.evaluate((rest) => {
-    const holds = (wanted: { [selector: string]: number }): boolean =>
-      Object.entries(wanted).every(
-        ([selector, least]) => document.querySelectorAll(`main ${selector}`).length >= least,
+export async function watched(page: Page, restState: Rest, act: () => Promise<void>): Promise<Change> {
+  await page.evaluate((expectedRest) => {
+    const holds = (selectorCounts: { [selector: string]: number }): boolean =>
+      Object.entries(selectorCounts).every(
+        ([selector, leastCount]) => document.querySelectorAll(`main ${selector}`).length >= leastCount,
       )
-    const isTitled = () => document.querySelector('h1')?.textContent === rest.title
-    const saysIt = () => (document.querySelector('.headlines')?.textContent ?? '') === rest.headlines
+    const isTitled = () => document.querySelector('h1')?.textContent === expectedRest.title
+    const saysIt = () => (document.querySelector('.headlines')?.textContent ?? '') === expectedRest.headlines
     const result = new Promise<{ shownMs: number; wholeMs: number }>((resolve, reject) => {
       const onClick = ({ timeStamp }: Event): void => {
         let shownMs = 0
         const frame = (): void => {
           const sinceMs = performance.now() - timeStamp
-          const isShown = isTitled() && saysIt() && holds(rest.inView)
-          const isWhole = isShown && holds(rest.all)
-          if (sinceMs > 10_000) reject(new Error(`${rest.title} did not become ${JSON.stringify(rest)}`))
+          const isShown = isTitled() && saysIt() && holds(expectedRest.inView)
+          const isWhole = isShown && holds(expectedRest.all)
+          if (sinceMs > 10_000)
+            reject(new Error(`${expectedRest.title} did not become ${JSON.stringify(expectedRest)}`))
           if (!isWhole) requestAnimationFrame(frame)
           if (!isShown) return
           // A message is handled after the frame was painted.
@@ -114,12 +115,12 @@ export async function watched(page: Page, rest: Rest, act: () => Promise<void>):
       window.addEventListener('click', onClick, { capture: true, once: true })
     })
     Reflect.set(window, 'change', result)
-  }, rest)
+  }, restState)
   const beforeMs = await workedMs(page)
   await act()
-  const told = await page.evaluate(
+  const changeTimes = await page.evaluate(
     () => Reflect.get(window, 'change') as Promise<{ shownMs: number; wholeMs: number }>,
   )
   await waitForRest(page)
-  return { ...told, workMs: (await workedMs(page)) - beforeMs }
+  return { ...changeTimes, workMs: (await workedMs(page)) - beforeMs }
 }

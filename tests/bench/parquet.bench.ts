@@ -14,7 +14,7 @@ const events = 20_000
 
 /** With different ids, sessions, pages and agents, about 430 bytes each. */
 function jsonOf(index: number): string {
-  const [one] = eventsInOrder(
+  const [testEvent] = eventsInOrder(
     1,
     `bench_${Bun.hash(String(index)).toString(36)}_`,
     Date.UTC(2026, 9, 1) + index * 900,
@@ -33,7 +33,7 @@ function jsonOf(index: number): string {
     subject: `s${index % 999}`,
   }
   return JSON.stringify({
-    ...one,
+    ...testEvent,
     sessionId: `sess_${index >> 4}`,
     durationMs: index % 1_000,
     agent,
@@ -45,9 +45,9 @@ const jsons = Array.from({ length: events }, (_, index) => jsonOf(index))
 
 const runs = {
   csv: () => {
-    for (let at = 0; at < events; at += 250)
+    for (let offset = 0; offset < events; offset += 250)
       eventRows(
-        jsons.slice(at, at + 250).map((json) => ({ json, receivedAtMs: at })),
+        jsons.slice(offset, offset + 250).map((json) => ({ json, receivedAtMs: offset })),
         true,
       )
   },
@@ -63,9 +63,9 @@ export function parquetBench(rounds: number): { csv: number; parquet: number } {
   const best = { csv: Infinity, parquet: Infinity }
   for (let round = 0; round < rounds; round++) {
     for (const name of ['csv', 'parquet'] as const) {
-      const before = process.cpuUsage()
+      const usageBefore = process.cpuUsage()
       runs[name]()
-      const { user, system } = process.cpuUsage(before)
+      const { user, system } = process.cpuUsage(usageBefore)
       best[name] = Math.min(best[name], (user + system) / events)
     }
   }
@@ -88,9 +88,9 @@ async function exported(total: number): Promise<Exported[]> {
   writeFileSync(path, `${lines.join('\n')}\n{"_end":{"count":${total}}}\n`)
   const imported = await cli(['import', path], { dataDir: appliance.dataDir, timeoutMs: 600_000 })
   if (imported.code !== 0) throw new Error(imported.stdout + imported.stderr)
-  const made = await appliance.cli('key', 'create', '--kind', 'secret', '--label', 'bench', '--json')
-  const { key } = JSON.parse(made.stdout) as { key: string }
-  const found: Exported[] = []
+  const keyExit = await appliance.cli('key', 'create', '--kind', 'secret', '--label', 'bench', '--json')
+  const { key } = JSON.parse(keyExit.stdout) as { key: string }
+  const results: Exported[] = []
   for (const [format, accept] of [
     ['NDJSON', 'application/x-ndjson'],
     ['Parquet', 'application/vnd.apache.parquet'],
@@ -106,25 +106,27 @@ async function exported(total: number): Promise<Exported[]> {
       bytes += part.length
     const seconds = (performance.now() - startedMs) / 1_000
     const { mostMiB } = memory.end()
-    const used = processorSeconds(appliance.pid) - usedBefore
-    found.push({ format, seconds, processorSeconds: used, bytes, addedMiB: mostMiB - beforeMiB })
+    const usedSeconds = processorSeconds(appliance.pid) - usedBefore
+    results.push({ format, seconds, processorSeconds: usedSeconds, bytes, addedMiB: mostMiB - beforeMiB })
   }
-  return found
+  return results
 }
 
 async function main(): Promise<void> {
   const { csv, parquet } = parquetBench(12)
   console.info(`CSV ${csv.toFixed(2)} µs per event, Parquet ${parquet.toFixed(2)} µs per event`)
   if (!process.argv.includes('--full')) return
-  const at = process.argv.indexOf('--events')
-  const total = at === -1 ? 1_000_000 : Number(process.argv[at + 1])
-  const rows = (await exported(total)).map(({ format, seconds, processorSeconds: used, bytes, addedMiB }) => [
-    format,
-    perSecond(total, seconds * 1_000),
-    `${((used * 1e6) / total).toFixed(1)} µs`,
-    `${(bytes / 2 ** 20).toFixed(0)} MiB`,
-    `${addedMiB.toFixed(0)} MiB`,
-  ])
+  const optionIndex = process.argv.indexOf('--events')
+  const total = optionIndex === -1 ? 1_000_000 : Number(process.argv[optionIndex + 1])
+  const rows = (await exported(total)).map(
+    ({ format, seconds, processorSeconds: cpuSeconds, bytes, addedMiB }) => [
+      format,
+      perSecond(total, seconds * 1_000),
+      `${((cpuSeconds * 1e6) / total).toFixed(1)} µs`,
+      `${(bytes / 2 ** 20).toFixed(0)} MiB`,
+      `${addedMiB.toFixed(0)} MiB`,
+    ],
+  )
   const text = table(
     [`${total.toLocaleString('en')} events as`, 'rate', 'processor time per event', 'size', 'memory added'],
     rows,

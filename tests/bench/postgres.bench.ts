@@ -88,14 +88,14 @@ async function runOther(program: string, cluster: Cluster, seconds: number): Pro
     return new Response(child.stdout).text()
   }
   await run('init')
-  const found: string[] = []
+  const rateTexts: string[] = []
   for (const group of ['2000', '100']) {
     const answer = await run('run', String(seconds), group, '2', '1')
     const { rate, p99 } = JSON.parse(answer) as { rate: number; p99: string }
-    found.push(`groups of ${group} ${rate.toLocaleString('en')} events/s, p99 ${p99} ms`)
+    rateTexts.push(`groups of ${group} ${rate.toLocaleString('en')} events/s, p99 ${p99} ms`)
   }
   await cluster.sql('DROP DATABASE other')
-  return found.join('; ')
+  return rateTexts.join('; ')
 }
 
 export interface PostgresBench {
@@ -114,23 +114,30 @@ export async function postgresBench(
   const sqlite = await runEngine(sqliteEngine(), [], options)
   const cluster = await startPostgres({ fsync: true, walFileMiB: 16, settings })
   try {
-    const other = program === null ? null : await runOther(program, cluster, options.seconds / 2)
+    const otherResult = program === null ? null : await runOther(program, cluster, options.seconds / 2)
     const postgres = await runEngine(await postgresEngine(cluster), [nodes], options)
-    return { historyEvents: options.historyEvents, sqlite, postgres, other }
+    return { historyEvents: options.historyEvents, sqlite, postgres, other: otherResult }
   } finally {
     await cluster.stop()
   }
 }
 
-export function postgresTables({ historyEvents, sqlite, postgres, other }: PostgresBench): string {
-  const load = (engine: string, one: LoadFound, beside?: LoadFound) => [
-    `${engine}: ${one.name}`,
-    one.perSecond,
-    beside === undefined ? '' : (one.perSecond / beside.perSecond).toFixed(2),
-    ...[one.p50Ms, one.p99Ms, one.refused, one.nodeUs, one.serverUs].map(rounded),
-    one.behind,
-    one.catchUpSeconds.toFixed(1),
-    one.stolenPercent ?? '',
+export function postgresTables({
+  historyEvents,
+  sqlite,
+  postgres,
+  other: otherResult,
+}: PostgresBench): string {
+  const load = (engine: string, loadResult: LoadFound, beside?: LoadFound) => [
+    `${engine}: ${loadResult.name}`,
+    loadResult.perSecond,
+    beside === undefined ? '' : (loadResult.perSecond / beside.perSecond).toFixed(2),
+    ...[loadResult.p50Ms, loadResult.p99Ms, loadResult.refused, loadResult.nodeUs, loadResult.serverUs].map(
+      rounded,
+    ),
+    loadResult.behind,
+    loadResult.catchUpSeconds.toFixed(1),
+    loadResult.stolenPercent ?? '',
   ]
   const loadHead = [
     'over HTTP',
@@ -146,19 +153,21 @@ export function postgresTables({ historyEvents, sqlite, postgres, other }: Postg
     'taken by the host %',
   ]
   const loads = [
-    ...sqlite.loads.map((one) => load('SQLite', one)),
-    ...postgres.loads.map((one, index) => load('PostgreSQL', one, sqlite.loads[index] ?? sqlite.loads[0])),
+    ...sqlite.loads.map((loadResult) => load('SQLite', loadResult)),
+    ...postgres.loads.map((loadResult, index) =>
+      load('PostgreSQL', loadResult, sqlite.loads[index] ?? sqlite.loads[0]),
+    ),
   ]
-  const reads = postgres.reads.map(({ what, p50Ms, p99Ms }, index) => {
+  const reads = postgres.reads.map(({ what: question, p50Ms, p99Ms }, index) => {
     const beside = sqlite.reads[index]!
-    return [what, ...[beside.p50Ms, beside.p99Ms, p50Ms, p99Ms].map(rounded)]
+    return [question, ...[beside.p50Ms, beside.p99Ms, p50Ms, p99Ms].map(rounded)]
   })
   return [
     table(loadHead, loads),
     `A history of ${historyEvents.toLocaleString('en')} events over 30 days, in batches of 100: SQLite ` +
       `${sqlite.historyPerSecond.toLocaleString('en')} events/s, PostgreSQL ` +
       `${postgres.historyPerSecond.toLocaleString('en')}.`,
-    ...(other === null ? [] : [`The measuring stick on the same server, in process: ${other}.`]),
+    ...(otherResult === null ? [] : [`The measuring stick on the same server, in process: ${otherResult}.`]),
     table(['over HTTP', 'SQLite p50 ms', 'p99', 'PostgreSQL p50 ms', 'p99'], reads),
     `Bytes per event with all indexes: SQLite ${sizes(sqlite)}. PostgreSQL ${sizes(postgres)}.`,
     `Acknowledged and counted: SQLite ${sqlite.acknowledged} and ${sqlite.stored}, PostgreSQL ` +
@@ -167,9 +176,9 @@ export function postgresTables({ historyEvents, sqlite, postgres, other }: Postg
 }
 
 function sizes({ bytes }: EngineRun): string {
-  const all = bytes.reduce((total, { perEvent }) => total + perEvent, 0)
+  const totalBytes = bytes.reduce((total, { perEvent }) => total + perEvent, 0)
   const large = bytes.filter(({ perEvent }) => perEvent >= 0.5)
-  return `${all.toFixed(0)} (${large.map((one) => `${one.table} ${one.perEvent.toFixed(1)}`).join(', ')})`
+  return `${totalBytes.toFixed(0)} (${large.map((tableSize) => `${tableSize.table} ${tableSize.perEvent.toFixed(1)}`).join(', ')})`
 }
 
 function rounded(value: number): number {
@@ -183,8 +192,8 @@ async function main(words: string[]): Promise<void> {
   const historyEvents = Number(value('--events') ?? (isFull ? 10_000_000 : 1_000_000))
   const options = { seconds: Number(value('--seconds') ?? 10), warmUpSeconds: 5, historyEvents, rounds: 100 }
   const beside = value('--beside')
-  const found = await postgresBench(options, nodesMax, beside === null ? null : resolve(beside))
-  const text = postgresTables(found)
+  const result = await postgresBench(options, nodesMax, beside === null ? null : resolve(beside))
+  const text = postgresTables(result)
   console.log(`${machine()}\n\n${text}`)
   if (words.includes('--write')) recordTable('Nodes on PostgreSQL', text)
 }

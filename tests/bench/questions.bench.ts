@@ -49,8 +49,8 @@ export interface Span {
 }
 
 /** One of `many` values, of which the first are far more frequent than the last. */
-function skewed(n: number, many: number): number {
-  return Math.floor(many * ((Math.imul(n, 0x9e3779b1) >>> 0) / 2 ** 32) ** 3)
+function skewed(n: number, choiceCount: number): number {
+  return Math.floor(choiceCount * ((Math.imul(n, 0x9e3779b1) >>> 0) / 2 ** 32) ** 3)
 }
 
 /** Event `n` as JSON: 20 per session, a turn of all types after another. */
@@ -60,7 +60,7 @@ export function line(n: number, { startMs, endMs, events }: Span): string {
   const newsAt = endMs - atMs < newsMs ? turn % newsEvery : null
   const type = types[n % types.length]!
   const [isRequest, isDecision, isCall] = ['agent.requested', 'authz.evaluated', 'tool.executed'].map(
-    (one) => one === type,
+    (typeName) => typeName === type,
   )
   const isFalse = newsAt === 9 && isRequest
   const isContradicted = isFalse || (turn % 97 === 0 && isRequest)
@@ -93,7 +93,7 @@ async function fill(server: Appliance, key: string, span: Span): Promise<number>
   const sender = async (): Promise<void> => {
     for (let from = next; from < span.events; from = next) {
       next = Math.min(span.events, from + batchEvents)
-      const body = Array.from({ length: next - from }, (_, at) => line(from + at, span)).join('\n')
+      const body = Array.from({ length: next - from }, (_, index) => line(from + index, span)).join('\n')
       for (;;) {
         const answer = await fetch(`${server.url}/v1/sdk/events`, { method: 'POST', headers, body })
         const text = await answer.text()
@@ -168,10 +168,10 @@ function dashboardQuestions(nowMs: number): Question[] {
     barMs: 100,
     path: `/api/changes?since=${iso(nowMs - count * dayMs)}`,
   }))
-  const explore = (what: string, query: string, more: Partial<Question> = {}): Question => ({
-    what: `Explore: ${what}`,
+  const explore = (label: string, query: string, overrides: Partial<Question> = {}): Question => ({
+    what: `Explore: ${label}`,
     path: `/v1/explore?${query}`,
-    ...more,
+    ...overrides,
   })
   const since = (count: number) => `since=${iso(nowMs - count * dayMs)}`
   const [newest] = changes
@@ -201,17 +201,20 @@ function dashboardQuestions(nowMs: number): Question[] {
 }
 
 const seasonal = { kind: 'change', direction: 'both' }
-const above = { kind: 'above', value: 1_000_000 }
+const aboveCondition = { kind: 'above', value: 1_000_000 }
 
 const rules: [what: string, definition: object][] = [
-  ['threshold', { measure: 'count', condition: above }],
-  ['threshold of one vendor', { measure: 'errors', condition: above, filter: { vendor: 'vendor-3' } }],
+  ['threshold', { measure: 'count', condition: aboveCondition }],
+  [
+    'threshold of one vendor',
+    { measure: 'errors', condition: aboveCondition, filter: { vendor: 'vendor-3' } },
+  ],
   ['change against its past', { measure: 'count', condition: seasonal, filter: { vendor: 'vendor-3' } }],
   ['change by tool', { measure: 'count', condition: seasonal, groupBy: 'tool' }],
-  ['sessions', { measure: 'sessions', condition: above }],
-  ['sessions by operator', { measure: 'sessions', condition: above, groupBy: 'vendor' }],
-  ['subjects in 5 minutes', { measure: 'subjects', condition: above, windowMinutes: 5 }],
-  ['p95 of one vendor', { measure: 'p95', condition: above, filter: { vendor: 'vendor-3' } }],
+  ['sessions', { measure: 'sessions', condition: aboveCondition }],
+  ['sessions by operator', { measure: 'sessions', condition: aboveCondition, groupBy: 'vendor' }],
+  ['subjects in 5 minutes', { measure: 'subjects', condition: aboveCondition, windowMinutes: 5 }],
+  ['p95 of one vendor', { measure: 'p95', condition: aboveCondition, filter: { vendor: 'vendor-3' } }],
 ]
 
 const tools: [tool: string, args: object][] = [
@@ -236,8 +239,8 @@ function questions(nowMs: number): Question[] {
   const report = { what: 'Report of 30 d', path: '/api/reports?range=30d', body: {}, roundsMax: 5 }
   return [
     ...dashboardQuestions(nowMs),
-    ...rules.map(([what, definition]) => ({
-      what: `Back-test: ${what}`,
+    ...rules.map(([ruleName, definition]) => ({
+      what: `Back-test: ${ruleName}`,
       path: '/v1/webhooks/rules/backtest',
       barMs: 1_000,
       roundsMax: 5,
@@ -265,7 +268,7 @@ export interface Asked {
 
 /** The first answer may fill caches, so it is not among the others. */
 async function times(asker: Asker, question: Question, rounds: number): Promise<Asked> {
-  const { what, path, body, accept, barMs = null, roundsMax = rounds, afterEvent = false } = question
+  const { what: label, path, body, accept, barMs = null, roundsMax = rounds, afterEvent = false } = question
   const took: number[] = []
   let bytes = 0
   let firstCpuMs = 0
@@ -279,8 +282,8 @@ async function times(asker: Asker, question: Question, rounds: number): Promise<
   }
   const firstMs = took[0]!
   const again = (took.length === 1 ? took : took.slice(1)).sort((a, b) => a - b)
-  const at = (share: number) => again[Math.min(again.length - 1, Math.floor(again.length * share))]!
-  return { what, firstMs, firstCpuMs, p50Ms: at(0.5), p99Ms: at(0.99), bytes, barMs }
+  const quantileAt = (share: number) => again[Math.min(again.length - 1, Math.floor(again.length * share))]!
+  return { what: label, firstMs, firstCpuMs, p50Ms: quantileAt(0.5), p99Ms: quantileAt(0.99), bytes, barMs }
 }
 
 interface Exported {
@@ -311,11 +314,11 @@ const idleSecondsMax = 600
 
 /** Waits until the server has made its indexes of what was filled faster than anybody asks. */
 async function idle({ pid }: Appliance): Promise<void> {
-  for (let second = 0, before = processorSeconds(pid); second < idleSecondsMax; second++) {
+  for (let second = 0, secondsBefore = processorSeconds(pid); second < idleSecondsMax; second++) {
     await Bun.sleep(1_000)
     const now = processorSeconds(pid)
-    if (now - before < idleShare) return
-    before = now
+    if (now - secondsBefore < idleShare) return
+    secondsBefore = now
   }
 }
 
@@ -364,42 +367,42 @@ export async function questionsBench(
     asker = { ...asker, url: server.url, pid: server.pid }
     await warmed(asker)
     await check(asker, span)
-    const asked: Asked[] = []
-    for (const question of questions(Date.now())) asked.push(await times(asker, question, rounds))
+    const answers: Asked[] = []
+    for (const question of questions(Date.now())) answers.push(await times(asker, question, rounds))
     const exports = []
     for (const accept of ['application/vnd.apache.parquet', 'application/x-ndjson'])
       exports.push(await drain(asker, accept))
-    const sizes = asked.filter(({ what }) => what.startsWith('MCP')).map(({ bytes }) => bytes / 4)
+    const sizes = answers.filter(({ what: label }) => label.startsWith('MCP')).map(({ bytes }) => bytes / 4)
     const tokens = sizes.sort((a, b) => a - b)[sizes.length >> 1]!
-    return { events, fillMs, asked, tokens, exports }
+    return { events, fillMs, asked: answers, tokens, exports }
   } finally {
     await server.stop()
     await dropDatabaseOf(server.dataDir)
   }
 }
 
-export function questionsTables({ events, fillMs, asked, tokens, exports }: QuestionsBench): string {
+export function questionsTables({ events, fillMs, asked: answers, tokens, exports }: QuestionsBench): string {
   const ms = (value: number) => Math.round(value * 10) / 10
   const filled = `${events.toLocaleString('en-US')} events over ${days} days, filled at ${perSecond(events, fillMs)}`
-  const bar = (one: Asked) => (one.barMs === null ? '' : one.barMs)
+  const bar = (answer: Asked) => (answer.barMs === null ? '' : answer.barMs)
   return [
     table(
       [filled, 'first ms', 'its CPU ms', 'p50 ms', 'p99 ms', 'bytes', 'bar ms'],
-      asked.map((one) => [
-        one.what,
-        ms(one.firstMs),
-        Math.round(one.firstCpuMs),
-        ms(one.p50Ms),
-        ms(one.p99Ms),
-        one.bytes,
-        bar(one),
+      answers.map((answer) => [
+        answer.what,
+        ms(answer.firstMs),
+        Math.round(answer.firstCpuMs),
+        ms(answer.p50Ms),
+        ms(answer.p99Ms),
+        answer.bytes,
+        bar(answer),
       ]),
     ),
     `Median answer of an assistant's tool: ${Math.round(tokens)} tokens of 4 bytes; the bar is 1,500.`,
     table(
       ['export', 'events/s', 'MB', 'memory above the server, MiB'],
-      exports.map(({ what, ms: took, bytes, grewMiB }) => [
-        what,
+      exports.map(({ what: exportName, ms: took, bytes, grewMiB }) => [
+        exportName,
         perSecond(events, took),
         Math.round(bytes / 1e6),
         Math.round(grewMiB),
@@ -410,8 +413,8 @@ export function questionsTables({ events, fillMs, asked, tokens, exports }: Ques
 
 if (import.meta.main) {
   const value = (name: string, initial: number): number => {
-    const at = process.argv.indexOf(name)
-    return at < 0 ? initial : Number(process.argv[at + 1])
+    const optionIndex = process.argv.indexOf(name)
+    return optionIndex < 0 ? initial : Number(process.argv[optionIndex + 1])
   }
   if (process.argv.includes('--help')) console.log(help)
   else {

@@ -16,41 +16,47 @@ interface Sent {
   metadata: { plan: string }
 }
 
-function counted(sent: Sent[], of: (one: Sent) => string): { [value: string]: number } {
-  return Object.fromEntries([...Map.groupBy(sent, of)].map(([value, some]) => [value, some.length]))
+function counted(sentEvents: Sent[], readKey: (sentEvent: Sent) => string): { [value: string]: number } {
+  return Object.fromEntries(
+    [...Map.groupBy(sentEvents, readKey)].map(([value, group]) => [value, group.length]),
+  )
 }
 
 async function check(asker: Asker, span: Span): Promise<void> {
-  const sent = Array.from({ length: events }, (_, n) => JSON.parse(line(n, span)) as Sent)
+  const sentEvents = Array.from({ length: events }, (_, n) => JSON.parse(line(n, span)) as Sent)
   const changes = JSON.parse(await ask(asker, '/api/changes')) as Changes
   expect(changes.changes.map(({ kind, name }) => [kind, name])).toEqual(news)
   const since = new Date(span.startMs).toISOString()
-  const fields: [string, (one: Sent) => string][] = [
+  const fields: [string, (sentEvent: Sent) => string][] = [
     ['vendor', ({ agent }) => agent.vendor],
     ['metadata.plan', ({ metadata }) => metadata.plan],
   ]
-  for (const [by, of] of fields) {
-    const { all, rows } = JSON.parse(
-      await ask(asker, `/v1/explore?by=${by}&rows=100&since=${since}`),
+  for (const [groupField, readKey] of fields) {
+    const { all: allNumbers, rows } = JSON.parse(
+      await ask(asker, `/v1/explore?by=${groupField}&rows=100&since=${since}`),
     ) as ExploreAnswer
-    expect(all.total).toBe(events)
-    expect(Object.fromEntries(rows.map(({ value, total }) => [value, total!]))).toEqual(counted(sent, of))
+    expect(allNumbers.total).toBe(events)
+    expect(Object.fromEntries(rows.map(({ value, total }) => [value, total!]))).toEqual(
+      counted(sentEvents, readKey),
+    )
   }
   const definition = { measure: 'sessions', condition: { kind: 'above', value: 1e6 }, groupBy: 'vendor' }
   const tested = JSON.parse(await ask(asker, '/v1/webhooks/rules/backtest', definition)) as BacktestView
-  const ofGroup = sent.filter(({ agent }) => agent.vendor === tested.group)
+  const ofGroup = sentEvents.filter(({ agent }) => agent.vendor === tested.group)
   expect([tested.complete, tested.points.length]).toEqual([true, 720])
-  const found = tested.points.map(({ at, value }) => [at, value])
+  const pointValues = tested.points.map(({ at: pointTime, value }) => [pointTime, value])
   const hours = Map.groupBy(ofGroup, ({ occurredAt }) => Math.floor(Date.parse(occurredAt) / hourMs))
-  const recount = (at: string) =>
-    new Set((hours.get(Date.parse(at) / hourMs - 1) ?? []).map(({ sessionId }) => sessionId)).size
-  expect(found).toEqual(tested.points.map(({ at }) => [at, recount(at)]))
+  const recount = (pointTime: string) =>
+    new Set((hours.get(Date.parse(pointTime) / hourMs - 1) ?? []).map(({ sessionId }) => sessionId)).size
+  expect(pointValues).toEqual(tested.points.map(({ at: pointTime }) => [pointTime, recount(pointTime)]))
   const params = { name: 'count', arguments: { type: ['tool.*'], last: '31d' } }
   const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params }
   const { result } = JSON.parse(await ask(asker, '/mcp', call)) as {
     result: { structuredContent: { count: number } }
   }
-  expect(result.structuredContent.count).toBe(sent.filter(({ type }) => type.startsWith('tool.')).length)
+  expect(result.structuredContent.count).toBe(
+    sentEvents.filter(({ type }) => type.startsWith('tool.')).length,
+  )
 }
 
 test('questions over 22,000 events take less time than an export of all, and answer a recount', async () => {
@@ -58,8 +64,8 @@ test('questions over 22,000 events take less time than an export of all, and ans
   const text = questionsTables(measured)
   const [parquet, ndjson] = measured.exports
   // Beside other suites the slowest took 0.6 of the export, and the Parquet file 3 times as long.
-  for (const { what, p50Ms } of measured.asked)
-    expect([what, p50Ms < 4 * ndjson!.ms, text]).toEqual([what, true, text])
+  for (const { what: label, p50Ms } of measured.asked)
+    expect([label, p50Ms < 4 * ndjson!.ms, text]).toEqual([label, true, text])
   expect([parquet!.ms < 12 * ndjson!.ms, text]).toEqual([true, text])
   expect(measured.tokens).toBeLessThan(1_500)
 }, 60_000)

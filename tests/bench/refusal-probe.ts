@@ -31,8 +31,8 @@ if (import.meta.main) {
   const traffic = fixedTraffic('/v1/sdk/events', key, 0, 0)
   const requests = Math.ceil(Number(seconds) * requestsPerSecond) + connections
   let next = firstBatch + Number(probe) * requests
-  const made = Array.from({ length: requests }, () => traffic.request(next++))
+  const posts = Array.from({ length: requests }, () => traffic.request(next++))
   const options = { url, connections, requestsPerSecond, seconds: Number(seconds) }
-  const result = await load({ ...options, next: () => made.pop() ?? null })
+  const result = await load({ ...options, next: () => posts.pop() ?? null })
   process.stdout.write(JSON.stringify(result))
 }

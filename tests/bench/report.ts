@@ -47,12 +47,12 @@ export interface Memory {
 
 /** Samples the memory of a process 10 times per second until it is stopped. */
 export function watchMemory(pid: number): { end(): Memory } {
-  const seen = [residentMiB(pid)]
-  const timer = setInterval(() => seen.push(residentMiB(pid)), 100)
+  const samples = [residentMiB(pid)]
+  const timer = setInterval(() => samples.push(residentMiB(pid)), 100)
   return {
     end() {
       clearInterval(timer)
-      const sorted = seen.toSorted((a, b) => a - b).map(Math.round)
+      const sorted = samples.toSorted((a, b) => a - b).map(Math.round)
       return { medianMiB: sorted[sorted.length >> 1]!, mostMiB: sorted.at(-1)! }
     },
   }
@@ -68,7 +68,7 @@ function coresTime(): { all: number; stolen: number } | null {
     .split(/\s+/)
     .slice(1, 9)
     .map(Number)
-  return { all: ticks.reduce((sum, one) => sum + one, 0), stolen: ticks[7] ?? 0 }
+  return { all: ticks.reduce((sum, tick) => sum + tick, 0), stolen: ticks[7] ?? 0 }
 }
 
 /** Measures the steal time of the host in percent until it is stopped; null if the kernel does not report it. */
@@ -90,9 +90,9 @@ export function processorSeconds(pid: number): number {
   if (!existsSync(`/proc/${pid}/task/${pid}/children`)) return 0
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const times = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  const ticks = times.slice(11, 15).reduce((all, one) => all + Number(one), 0) // user and system; of ended children
+  const ticks = times.slice(11, 15).reduce((total, tickText) => total + Number(tickText), 0) // user and system; of ended children
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean)
-  return children.reduce((all, child) => all + processorSeconds(Number(child)), ticks / ticksPerSecond)
+  return children.reduce((total, child) => total + processorSeconds(Number(child)), ticks / ticksPerSecond)
 }
 
 const settledMs = 2_000
@@ -100,9 +100,9 @@ const settledMs = 2_000
 /** Waits until a server has no background work left: it used less than 2 % of a core for two seconds. */
 export async function settled(pid: number, timeoutMs = 300_000): Promise<void> {
   for (const startMs = performance.now(); performance.now() - startMs < timeoutMs;) {
-    const before = processorSeconds(pid)
+    const secondsBefore = processorSeconds(pid)
     await Bun.sleep(settledMs)
-    if ((processorSeconds(pid) - before) * 1_000 < settledMs / 50) return
+    if ((processorSeconds(pid) - secondsBefore) * 1_000 < settledMs / 50) return
   }
   throw new Error('the server was busy all the time')
 }

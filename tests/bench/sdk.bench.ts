@@ -45,15 +45,15 @@ export function sdkTable(results: SdkBench[]): string {
     'bare fetch',
     'ratio',
   ]
-  const rows = results.map(({ runtime, traceUs, floorUs, sent, bareEventsPerSecond }) => [
+  const rows = results.map(({ runtime, traceUs, floorUs, sent: delivery, bareEventsPerSecond }) => [
     runtime,
     traceUs.p50.toFixed(1),
     traceUs.p99.toFixed(1),
     floorUs.p50.toFixed(1),
     (traceUs.p50 / floorUs.p50).toFixed(1),
-    Math.round(sent.eventsPerSecond),
+    Math.round(delivery.eventsPerSecond),
     Math.round(bareEventsPerSecond),
-    (sent.eventsPerSecond / bareEventsPerSecond).toFixed(2),
+    (delivery.eventsPerSecond / bareEventsPerSecond).toFixed(2),
   ])
   return table(head, rows)
 }

@@ -16,7 +16,7 @@ const directory = { operator: 'Example', url: 'https://agent.example/', keys: [s
 const keyring = await createKeyring([directory])
 const nowMs = () => signedAtSeconds * 1_000
 
-const [known] = keyring.byId.get(signer.keyId)!
+const [knownKey] = keyring.byId.get(signer.keyId)!
 const bytes = Buffer.from(request.headers.at(-1)![1].slice(6, -1), 'base64')
 const signed = new TextEncoder().encode(
   [
@@ -29,16 +29,16 @@ const signed = new TextEncoder().encode(
 )
 
 const runs = {
-  floor: () => crypto.subtle.verify('Ed25519', known!.key, bytes, signed),
+  floor: () => crypto.subtle.verify('Ed25519', knownKey!.key, bytes, signed),
   verify: async () => {
     const options = { keyring, hosts: ['shop.example'], nonces: createNonceMemory(1), nowMs }
     return (await verifySignature({ ...request, headers }, options)).state === 'valid'
   },
   own: () => {
     const covered = parseDictionary(headers.get('signature-input') ?? '').get('sig1') as InnerList
-    const known = parseDictionary(headers.get('signature') ?? '').has('sig1')
+    const hasSignature = parseDictionary(headers.get('signature') ?? '').has('sig1')
     const text = signatureBase({ ...request, headers }, covered)
-    return Promise.resolve(known && new TextEncoder().encode(text).length === signed.length)
+    return Promise.resolve(hasSignature && new TextEncoder().encode(text).length === signed.length)
   },
   unknown: async () => {
     const options = { keyring: { byId: new Map(), skipped: 0 }, nowMs }

@@ -49,7 +49,7 @@ async function takeAwayBench(filled: number): Promise<Found> {
     const secret = await keyOf(server, 'secret')
     const run = runner(server, fixedTraffic(path, ingest, filled, 20 * dayMs))
     await run.fresh({ batches: filled / batchEvents, seconds: 600 })
-    const before = await beside(run, () => Bun.sleep(quietSeconds * 1_000).then(() => 0))
+    const phaseBefore = await beside(run, () => Bun.sleep(quietSeconds * 1_000).then(() => 0))
     const sessions = await beside(run, () => eraseSessions(server, secret))
     const subject = await beside(run, () => erase(server, '--subject', commonSubject))
     const untilJobMs = jobEveryMs - (Date.now() % jobEveryMs)
@@ -60,7 +60,7 @@ async function takeAwayBench(filled: number): Promise<Found> {
     await server.stop()
     const { code, stdout, stderr } = await cli(['verify'], { dataDir, timeoutMs: 600_000 })
     const verify = { code, text: (stdout + stderr).trim() }
-    return { filled, before, retention, bytesGivenBack, sessions, subject, ...counts, verify }
+    return { filled, before: phaseBefore, retention, bytesGivenBack, sessions, subject, ...counts, verify }
   } finally {
     await server.stop()
   }
@@ -70,11 +70,11 @@ async function takeAwayBench(filled: number): Promise<Found> {
 async function beside(run: Runner, work: () => Promise<number>): Promise<Phase> {
   let going = true
   const stolen = watchStolen()
-  const [load, taken] = await Promise.all([
+  const [load, takenCount] = await Promise.all([
     run.fresh({ seconds: 2 * (jobEveryMs / 1_000), going: () => going }),
     work().finally(() => (going = false)),
   ])
-  const phase = { load, stolenPercent: stolen.end(), taken }
+  const phase = { load, stolenPercent: stolen.end(), taken: takenCount }
   process.stderr.write(`${JSON.stringify(phase)}\n`)
   return phase
 }
@@ -89,7 +89,7 @@ function logged(server: Appliance, name: string): Record<string, number> | null 
   const line = server
     .stderr()
     .split('\n')
-    .find((each) => each.includes(`"${name}"`))
+    .find((candidate) => candidate.includes(`"${name}"`))
   return line === undefined ? null : (JSON.parse(line) as Record<string, number>)
 }
 
@@ -105,40 +105,40 @@ async function eraseSessions(server: Appliance, key: string): Promise<number> {
   return events
 }
 
-async function erase(server: Appliance, ...what: string[]): Promise<number> {
+async function erase(server: Appliance, ...eraseArgs: string[]): Promise<number> {
   const options = { dataDir: server.dataDir, timeoutMs: 300_000 }
-  const done = await cli(['erase', ...what, '--yes', '--json'], options)
-  if (done.code !== 0) throw new Error(done.stderr)
-  return (JSON.parse(done.stdout) as { events: number }).events
+  const eraseExit = await cli(['erase', ...eraseArgs, '--yes', '--json'], options)
+  if (eraseExit.code !== 0) throw new Error(eraseExit.stderr)
+  return (JSON.parse(eraseExit.stdout) as { events: number }).events
 }
 
-function takeAwayTables(found: Found): string {
-  const { filled, acknowledged, counted, bytesGivenBack, verify } = found
-  const row = (what: string, { load, stolenPercent, taken }: Phase) => [
-    what,
+function takeAwayTables(result: Found): string {
+  const { filled, acknowledged, counted, bytesGivenBack, verify } = result
+  const row = (phaseName: string, { load, stolenPercent, taken: takenCount }: Phase) => [
+    phaseName,
     Math.round(load.seconds),
-    taken,
+    takenCount,
     Math.round((load.requests * batchEvents) / load.seconds),
     ...[load.p50Ms, load.p99Ms, load.longestMs].map(Math.round),
     load.refused,
     stolenPercent ?? '',
   ]
   const head = ['beside full ingest', 's', 'events taken', 'events/s', 'p50 ms', 'p99 ms', 'longest ms']
-  const taken = found.sessions.taken + found.subject.taken
+  const takenTotal = result.sessions.taken + result.subject.taken
   return `${filled.toLocaleString('en-US')} events before; batches of ${batchEvents}, ${connections} connections
 
 ${table(
   [...head, 'refused', 'taken by the host %'],
   [
-    row('nothing', found.before),
-    row(`${erasures} sessions erased`, found.sessions),
-    row('a subject of every hundredth event erased', found.subject),
-    row('retention', found.retention),
+    row('nothing', result.before),
+    row(`${erasures} sessions erased`, result.sessions),
+    row('a subject of every hundredth event erased', result.subject),
+    row('retention', result.retention),
   ],
 )}
 
-${(bytesGivenBack / 2 ** 20).toFixed(0)} MiB given back. Acknowledged ${acknowledged}, erased ${taken}, counted
-${counted}: ${acknowledged - taken - counted} missing. \`sightglass verify\`, exit ${verify.code}:
+${(bytesGivenBack / 2 ** 20).toFixed(0)} MiB given back. Acknowledged ${acknowledged}, erased ${takenTotal}, counted
+${counted}: ${acknowledged - takenTotal - counted} missing. \`sightglass verify\`, exit ${verify.code}:
 
 ${verify.text.replaceAll(/^/gm, '    ')}`
 }
@@ -146,8 +146,10 @@ ${verify.text.replaceAll(/^/gm, '    ')}`
 if (import.meta.main) {
   if (process.argv.includes('--help')) console.log(help)
   else {
-    const asked = process.argv.indexOf('--events')
-    const text = takeAwayTables(await takeAwayBench(asked >= 0 ? Number(process.argv[asked + 1]) : 2_000_000))
+    const optionIndex = process.argv.indexOf('--events')
+    const text = takeAwayTables(
+      await takeAwayBench(optionIndex >= 0 ? Number(process.argv[optionIndex + 1]) : 2_000_000),
+    )
     process.stdout.write(`${machine()}\n\n${text}\n`)
     if (process.argv.includes('--write')) recordTable('Taking away beside full ingest', text)
   }

@@ -29,8 +29,8 @@ function startLog(path: string) {
   const line = (): string => {
     const number = written++
     const time = new Date(Date.UTC(2026, 10, 23) + number * 40).toISOString().slice(11, 19)
-    const who = number % 3 === 2 ? browser : agent
-    return `203.0.113.9 - - [23/Nov/2026:${time} +0000] "GET /n/${number} HTTP/1.1" 200 5 "-" "${who}"\n`
+    const userAgent = number % 3 === 2 ? browser : agent
+    return `203.0.113.9 - - [23/Nov/2026:${time} +0000] "GET /n/${number} HTTP/1.1" 200 5 "-" "${userAgent}"\n`
   }
   const shift = (): void => {
     for (let number = oldest; number >= 1; number--)
@@ -41,10 +41,10 @@ function startLog(path: string) {
   return {
     written: () => written,
     write: (lines: number): void => appendFileSync(path, Array.from({ length: lines }, line).join('')),
-    rotate(how: (typeof rotations)[number]): void {
-      if (how === 'none' || !existsSync(path) || statSync(path).size === 0) return
+    rotate(rotation: (typeof rotations)[number]): void {
+      if (rotation === 'none' || !existsSync(path) || statSync(path).size === 0) return
       shift()
-      if (how === 'rename') return renameSync(path, `${path}.1`)
+      if (rotation === 'rename') return renameSync(path, `${path}.1`)
       copyFileSync(path, `${path}.1`)
       truncateSync(path)
     },
@@ -69,7 +69,7 @@ export interface LogRounds {
 }
 
 /** Runs the rounds on one data folder, then waits until the appliance has read everything. */
-export async function logRounds(rounds: number, { below }: Seeded): Promise<LogRounds> {
+export async function logRounds(rounds: number, { below: randomBelow }: Seeded): Promise<LogRounds> {
   using temp = tempDir('access-logs')
   const dataDir = temp.join('data')
   const path = temp.join('access.log')
@@ -87,16 +87,16 @@ export async function logRounds(rounds: number, { below }: Seeded): Promise<LogR
   try {
     await untilRead(appliance, secret, 5)
     for (let round = 0; round < rounds; round++) {
-      const fault = faults[below(faults.length)]!
-      for (let burst = below(6); burst >= 0; burst--) {
-        log.write(1 + below(200))
-        if (below(3) === 0) log.rotate(rotations[below(rotations.length)]!)
-        if (below(4) === 0) log.compress(1 + below(3))
-        await Bun.sleep(below(60))
+      const fault = faults[randomBelow(faults.length)]!
+      for (let burst = randomBelow(6); burst >= 0; burst--) {
+        log.write(1 + randomBelow(200))
+        if (randomBelow(3) === 0) log.rotate(rotations[randomBelow(rotations.length)]!)
+        if (randomBelow(4) === 0) log.compress(1 + randomBelow(3))
+        await Bun.sleep(randomBelow(60))
       }
       if (fault === 'reader' || fault === 'both') reader.signal('SIGKILL')
       if (fault === 'appliance' || fault === 'both') await appliance.kill()
-      log.write(1 + below(50))
+      log.write(1 + randomBelow(50))
       if (fault === 'reader' || fault === 'both') reader = (await reader.exited, read())
       if (fault === 'appliance' || fault === 'both') appliance = await startAppliance({ dataDir })
     }

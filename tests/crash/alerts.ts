@@ -27,7 +27,11 @@ const path = '/ok/alerts'
 const waitMs = 30_000
 
 /** A new vendor is refused in each round, and admitted again when its alert has arrived. */
-export async function alertRounds(rounds: number, { below }: Seeded, nodeCount = 1): Promise<AlertRounds> {
+export async function alertRounds(
+  rounds: number,
+  { below: randomBelow }: Seeded,
+  nodeCount = 1,
+): Promise<AlertRounds> {
   using temp = tempDir('alerts')
   await using receiver = await startReceiver()
   const crons = ['--dispatch-cron', '* * * * * *', '--webhook-backoff', '1s,1s,1s']
@@ -36,13 +40,13 @@ export async function alertRounds(rounds: number, { below }: Seeded, nodeCount =
   const appliances = await nodes.start()
   let kills = 0
   const killSoon = async (): Promise<void> => {
-    await Bun.sleep(below(1_500))
-    const index = below(nodeCount)
+    await Bun.sleep(randomBelow(1_500))
+    const index = randomBelow(nodeCount)
     await appliances[index]!.kill()
     kills++
     appliances[index] = await nodes.startOne(index)
   }
-  const anyNode = (): Appliance => appliances[below(nodeCount)]!
+  const anyNode = (): Appliance => appliances[randomBelow(nodeCount)]!
   try {
     const ingest = await keyOf(anyNode(), 'ingest')
     await addRule(appliances[0]!, receiver, await keyOf(appliances[0]!, 'secret'))
@@ -81,7 +85,7 @@ async function call(url: string, key: string, body: object): Promise<unknown> {
 async function addRule(appliance: Appliance, receiver: Receiver, key: string): Promise<void> {
   const base = `${appliance.url}/v1/webhooks`
   const endpoint = { url: receiver.url + path, types: ['sdk.error'] }
-  const made = (await call(`${base}/endpoints`, key, endpoint)) as { endpoint: { id: string } }
+  const creation = (await call(`${base}/endpoints`, key, endpoint)) as { endpoint: { id: string } }
   const definition = {
     measure: 'share',
     of: { outcome: 'blocked' },
@@ -93,7 +97,7 @@ async function addRule(appliance: Appliance, receiver: Receiver, key: string): P
   await call(`${base}/rules`, key, {
     kind: 'measure',
     name: 'Refused',
-    endpointId: made.endpoint.id,
+    endpointId: creation.endpoint.id,
     condition,
     ...definition,
   })
@@ -122,9 +126,9 @@ function messages(receiver: Receiver): Message[] {
 const ofRound = (receiver: Receiver, round: number, type: string): Message[] =>
   messages(receiver).filter((message) => message.group === `vendor ${round}` && message.type === type)
 
-async function until(holds: () => boolean, what: string): Promise<void> {
+async function until(holds: () => boolean, description: string): Promise<void> {
   for (const endMs = performance.now() + waitMs; !holds(); await Bun.sleep(100))
-    if (performance.now() > endMs) throw new Error(`waited ${waitMs} ms for ${what}`)
+    if (performance.now() > endMs) throw new Error(`waited ${waitMs} ms for ${description}`)
 }
 
 /** An interrupted attempt may be repeated, with the same message id. */
@@ -133,13 +137,13 @@ async function wrongAlerts(appliance: Appliance, receiver: Receiver, rounds: num
   const { entries } = JSON.parse(stdout) as { entries: { action: string; metadata: { subject?: string } }[] }
   return Array.from({ length: rounds }, (_, round) => {
     const count = (verb: string): string => {
-      const sent = ofRound(receiver, round, `alert.${verb}`)
+      const sentMessages = ofRound(receiver, round, `alert.${verb}`)
       const audited = entries.filter(
         ({ action, metadata }) =>
           action === `webhook_alert.${verb}` && metadata.subject === `vendor ${round}`,
       )
-      const ids = sent.map(({ id }) => id)
-      const incidents = sent.map(({ incidentId }) => incidentId)
+      const ids = sentMessages.map(({ id }) => id)
+      const incidents = sentMessages.map(({ incidentId }) => incidentId)
       return `${new Set(ids).size}/${new Set(incidents).size}/${audited.length}`
     }
     return `alert ${round}: opened ${count('opened')}, resolved ${count('resolved')}`

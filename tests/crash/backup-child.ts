@@ -7,7 +7,7 @@ const [verb, dataDir, path] = process.argv.slice(2) as [string, string, string]
 if (verb === 'backup') {
   await createBackup({ dataDir, dir: path, reason: 'scheduled', passphrase: null, clock })
 } else if (verb === 'restore') {
-  const about = { passphrase: null, keyFile: null, overwrite: true, allowPlain: false, clock }
-  await restoreBackup({ dataDir, path, ...about })
+  const restoreOptions = { passphrase: null, keyFile: null, overwrite: true, allowPlain: false, clock }
+  await restoreBackup({ dataDir, path, ...restoreOptions })
 } else await undoRestore(dataDir, clock)
 process.exit(0)

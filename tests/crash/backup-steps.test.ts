@@ -54,10 +54,10 @@ function begin(): void {
   cpSync(temp.join('original'), data(), { recursive: true })
 }
 
-const child = (args: string[], under: string, hit?: StepsWanted['hit']): StepsWanted => {
+const child = (args: string[], watchedFolder: string, hit?: StepsWanted['hit']): StepsWanted => {
   const program = join(import.meta.dir, 'backup-child.ts')
-  const wanted = { library, under, log: temp.join('steps'), program, args }
-  return hit === undefined ? wanted : { ...wanted, hit }
+  const stepOptions = { library, under: watchedFolder, log: temp.join('steps'), program, args }
+  return hit === undefined ? stepOptions : { ...stepOptions, hit }
 }
 
 /** 3: the original; 2: restored. Rejects for a folder that cannot be opened or has a broken audit trail. */
@@ -70,8 +70,8 @@ async function eventsIn(dataDir: string): Promise<number> {
 }
 
 const restore = () => {
-  const about = { passphrase: null, keyFile: null, overwrite: true, allowPlain: false, clock }
-  return restoreBackup({ dataDir: data(), path: backup, ...about })
+  const restoreOptions = { passphrase: null, keyFile: null, overwrite: true, allowPlain: false, clock }
+  return restoreBackup({ dataDir: data(), path: backup, ...restoreOptions })
 }
 
 const numbered = new Map<string, string[]>()
@@ -84,10 +84,10 @@ async function stepsOf(verb: string, run: () => Promise<string[]>): Promise<stri
 }
 
 function chosen(steps: string[]): number[] {
-  if (everyStep) return steps.map((_, at) => at)
+  if (everyStep) return steps.map((_, index) => index)
   const stride = Math.ceil(steps.length / sampled)
   const first = seeded(seed).below(stride)
-  return steps.flatMap((_, at) => (at % stride === first ? [at] : []))
+  return steps.flatMap((_, index) => (index % stride === first ? [index] : []))
 }
 
 /** Calls while the staged database closes, and how often each is made. */
@@ -102,21 +102,21 @@ for (const [name, path, calls] of stagedFaults)
   stepTest(
     `a restore ends, and leaves a folder that opens, when ${name} of ${path} fails`,
     async () => {
-      for (let at = 0; at < calls; at++) {
+      for (let callIndex = 0; callIndex < calls; callIndex++) {
         begin()
-        const hit = { at, how: errno.ENOSPC, only: [name, path] satisfies [string, string] }
+        const hit = { at: callIndex, how: errno.ENOSPC, only: [name, path] satisfies [string, string] }
         const { code } = await runSteps(child(['restore', data(), backup], data(), hit))
         const events = await eventsIn(data())
-        expect([at, [2, 3].includes(events)]).toEqual([at, true])
-        if (code !== 0) expect([at, events]).toEqual([at, 3])
+        expect([callIndex, [2, 3].includes(events)]).toEqual([callIndex, true])
+        if (code !== 0) expect([callIndex, events]).toEqual([callIndex, 3])
       }
     },
     60_000,
   )
 
-for (const how of ['kill', errno.ENOSPC] as const) {
+for (const fault of ['kill', errno.ENOSPC] as const) {
   stepTest(
-    `restore, ${how}: the data is complete; restored again and undone, it is the original`,
+    `restore, ${fault}: the data is complete; restored again and undone, it is the original`,
     async () => {
       const steps = await stepsOf('restore', async () => {
         begin()
@@ -124,14 +124,16 @@ for (const how of ['kill', errno.ENOSPC] as const) {
         expect(await eventsIn(data())).toBe(2)
         return whole.steps
       })
-      for (const at of chosen(steps)) {
+      for (const stepIndex of chosen(steps)) {
         begin()
-        const { code } = await runSteps(child(['restore', data(), backup], data(), { at, how }))
-        const step = `seed ${seed}, ${at}: ${steps[at]}`
+        const { code } = await runSteps(
+          child(['restore', data(), backup], data(), { at: stepIndex, how: fault }),
+        )
+        const step = `seed ${seed}, ${stepIndex}: ${steps[stepIndex]}`
         const isDone = !existsSync(join(data(), 'restore-unfinished'))
         const events = isDone ? await eventsIn(data()) : null
         if (isDone) expect([step, [2, 3].includes(events!)]).toEqual([step, true])
-        if (how !== 'kill' && code !== 0 && isDone) expect([step, events]).toEqual([step, 3])
+        if (fault !== 'kill' && code !== 0 && isDone) expect([step, events]).toEqual([step, 3])
         if (events !== 2) {
           await restore()
           expect([step, await eventsIn(data())]).toEqual([step, 2])
@@ -142,7 +144,7 @@ for (const how of ['kill', errno.ENOSPC] as const) {
     },
   )
 
-  stepTest(`undo, ${how}: the data is complete; after another undo it is the original`, async () => {
+  stepTest(`undo, ${fault}: the data is complete; after another undo it is the original`, async () => {
     begin()
     await restore()
     cpSync(data(), temp.join('restored'), { recursive: true })
@@ -151,11 +153,11 @@ for (const how of ['kill', errno.ENOSPC] as const) {
       expect(await eventsIn(data())).toBe(3)
       return whole.steps
     })
-    for (const at of chosen(steps)) {
+    for (const stepIndex of chosen(steps)) {
       rmSync(data(), { recursive: true })
       cpSync(temp.join('restored'), data(), { recursive: true })
-      await runSteps(child(['undo', data(), ''], data(), { at, how }))
-      const step = `seed ${seed}, ${at}: ${steps[at]}`
+      await runSteps(child(['undo', data(), ''], data(), { at: stepIndex, how: fault }))
+      const step = `seed ${seed}, ${stepIndex}: ${steps[stepIndex]}`
       const isOpen = !existsSync(join(data(), 'restore-unfinished'))
       const events = isOpen ? await eventsIn(data()) : null
       if (events === 3) continue
@@ -166,7 +168,7 @@ for (const how of ['kill', errno.ENOSPC] as const) {
     rmSync(temp.join('restored'), { recursive: true })
   })
 
-  stepTest(`backup, ${how}: every named backup is complete, and a later one works`, async () => {
+  stepTest(`backup, ${fault}: every named backup is complete, and a later one works`, async () => {
     begin()
     const dir = temp.join('backups')
     const steps = await stepsOf('backup', async () => {
@@ -174,10 +176,10 @@ for (const how of ['kill', errno.ENOSPC] as const) {
       rmSync(dir, { recursive: true })
       return whole.steps
     })
-    for (const at of chosen(steps)) {
-      await runSteps(child(['backup', data(), dir], dir, { at, how }))
+    for (const stepIndex of chosen(steps)) {
+      await runSteps(child(['backup', data(), dir], dir, { at: stepIndex, how: fault }))
       const later = await createBackup({ dataDir: data(), dir, reason: 'manual', passphrase: null, clock })
-      const step = `seed ${seed}, ${at}: ${steps[at]}`
+      const step = `seed ${seed}, ${stepIndex}: ${steps[stepIndex]}`
       expect([step, (await listBackups(dir))[0]?.name]).toEqual([step, later.name])
       for (const { path } of await listBackups(dir)) expect((await checkBackup(path, null)).ok).toBe(true)
       expect([step, readdirSync(dir).filter((name) => name.startsWith('.'))]).toEqual([step, []])

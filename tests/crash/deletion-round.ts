@@ -20,13 +20,14 @@ export async function takingRound(round: Round): Promise<Found & { taken: number
   round.afterwards?.()
   const lines = wholeLines(child)
   const newest = Number(lines.findLast((line) => takenBy(line) === 0))
-  const taken = lines.reduce((sum, line) => sum + takenBy(line), 0)
+  const takenCount = lines.reduce((sum, line) => sum + takenBy(line), 0)
 
   const { orgs, faults } = await openDatabaseAdmin(folder).verifyEvents()
-  const held = orgs[0]?.events ?? 0
-  const found = faults.map(({ place, problem }) => `${place} ${problem}`)
-  if (held >= batchEvents * batchesKept * 1.5) found.push(`${held} events outstayed retention`)
-  found.push(
+  const heldEvents = orgs[0]?.events ?? 0
+  const faultTexts = faults.map(({ place, problem }) => `${place} ${problem}`)
+  if (heldEvents >= batchEvents * batchesKept * 1.5)
+    faultTexts.push(`${heldEvents} events outstayed retention`)
+  faultTexts.push(
     ...(await openDatabaseAdmin(folder).verifyAudit()).faults.map(
       (fault) => `audit: ${JSON.stringify(fault)}`,
     ),
@@ -43,7 +44,7 @@ export async function takingRound(round: Round): Promise<Found & { taken: number
     acknowledged += batchEvents
   }
   await store.close()
-  return { acknowledged, lost, doubled, faults: found, taken }
+  return { acknowledged, lost, doubled, faults: faultTexts, taken: takenCount }
 }
 
 /** Of a line like `taken 500`; others are the first event of an acknowledged batch. */

@@ -38,10 +38,13 @@ test.if(missing === null)(
       const path = join(folder, file)
       expect([file, existsSync(path)]).toEqual([file, true])
       // Renamed or linked to its name, or created under it and then synced.
-      const named = steps.findLastIndex((step) => [`rename ${path}`, `link ${path}`].includes(step))
-      const made = named >= 0 ? named : steps.indexOf(`fsync ${path}`)
-      expect([file, made >= 0]).toEqual([file, true])
-      expect([file, steps.indexOf(`fsync ${dirname(path)}`, made) > made]).toEqual([file, true])
+      const nameIndex = steps.findLastIndex((step) => [`rename ${path}`, `link ${path}`].includes(step))
+      const creationIndex = nameIndex >= 0 ? nameIndex : steps.indexOf(`fsync ${path}`)
+      expect([file, creationIndex >= 0]).toEqual([file, true])
+      expect([file, steps.indexOf(`fsync ${dirname(path)}`, creationIndex) > creationIndex]).toEqual([
+        file,
+        true,
+      ])
     }
   },
   60_000,

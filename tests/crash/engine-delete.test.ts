@@ -9,12 +9,12 @@ const seed = Number(process.env['CRASH_SEED'] ?? anySeed())
 
 test(`killed at any moment, it loses and duplicates no remaining event (CRASH_SEED=${seed})`, async () => {
   using dir = tempDir('engine-delete')
-  const { below } = seeded(seed)
-  let taken = 0
+  const { below: randomBelow } = seeded(seed)
+  let takenCount = 0
   for (let number = 0; number < rounds; number++) {
-    const found = await takingRound({ folder: dir.path, number, killAfterMs: below(500) })
-    expect(found).toMatchObject({ lost: 0, doubled: 0, faults: [] })
-    taken += found.taken
+    const result = await takingRound({ folder: dir.path, number, killAfterMs: randomBelow(500) })
+    expect(result).toMatchObject({ lost: 0, doubled: 0, faults: [] })
+    takenCount += result.taken
   }
-  expect(taken).toBeGreaterThan(0)
+  expect(takenCount).toBeGreaterThan(0)
 }, 180_000)

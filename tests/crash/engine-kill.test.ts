@@ -9,13 +9,13 @@ const seed = Number(process.env['CRASH_SEED'] ?? anySeed())
 
 test(`acknowledged events are stored once, however often the process is killed (CRASH_SEED=${seed})`, async () => {
   using dir = tempDir('engine-kill')
-  const { below } = seeded(seed)
+  const { below: randomBelow } = seeded(seed)
   let stored = 0
   for (const [number, batchEvents] of batchSizes.entries()) {
-    const round = { folder: dir.path, number, killAfterMs: 100 + below(600) }
-    const found = await ingestRound(round, batchEvents, stored)
-    expect(found).toMatchObject({ lost: 0, doubled: 0, faults: [] })
-    expect(found.acknowledged).toBeGreaterThan(0)
-    stored = found.stored
+    const round = { folder: dir.path, number, killAfterMs: 100 + randomBelow(600) }
+    const result = await ingestRound(round, batchEvents, stored)
+    expect(result).toMatchObject({ lost: 0, doubled: 0, faults: [] })
+    expect(result.acknowledged).toBeGreaterThan(0)
+    stored = result.stored
   }
 }, 180_000)

@@ -44,23 +44,23 @@ async function postAll(
   padChars: number,
   until: () => boolean,
 ): Promise<Sent[]> {
-  const all: Sent[] = []
+  const sentPosts: Sent[] = []
   const endMs = Date.now() + 20_000
   const sender = async (name: number) => {
     for (let n = 0; Date.now() < endMs && !until(); n++) {
       const pad =
         padChars === 0 ? '' : Buffer.from(crypto.getRandomValues(new Uint8Array(padChars))).toString('base64')
-      const sent = await post(
+      const sentPost = await post(
         appliance,
         key,
-        Array.from({ length: 5 }, (_, at) => event(`s${name}n${n}e${at}`, { pad })),
+        Array.from({ length: 5 }, (_, index) => event(`s${name}n${n}e${index}`, { pad })),
       )
-      all.push(sent)
-      if (sent.status === null) return
+      sentPosts.push(sentPost)
+      if (sentPost.status === null) return
     }
   }
   await Promise.all(Array.from({ length: 4 }, (_, name) => sender(name)))
-  return all
+  return sentPosts
 }
 
 async function storedIds(url: string, key: string): Promise<string[]> {
@@ -72,12 +72,12 @@ async function storedIds(url: string, key: string): Promise<string[]> {
 }
 
 /** Without the shim: each acknowledged event is stored once, and `verify` finds no fault. */
-async function expectWhole(dataDir: string, keys: PreparedFolder, sent: Sent[]): Promise<void> {
+async function expectWhole(dataDir: string, keys: PreparedFolder, sentPosts: Sent[]): Promise<void> {
   const appliance = await startAppliance({ dataDir })
   const ids = await storedIds(appliance.url, keys.secret)
   const stored = new Set(ids)
   expect(ids.length).toBe(stored.size)
-  const acknowledged = sent.filter(({ status }) => status === 202).flatMap((one) => one.ids)
+  const acknowledged = sentPosts.filter(({ status }) => status === 202).flatMap((sentPost) => sentPost.ids)
   expect(acknowledged.length).toBeGreaterThan(0)
   expect(acknowledged.filter((id) => !stored.has(id))).toEqual([])
   const verdict = await appliance.cli('verify', '--json')
@@ -114,7 +114,7 @@ describe.if(missing === null)('a failing disk', () => {
   })
   afterAll(() => temp.remove())
 
-  async function onDisk(use: (one: Awaited<ReturnType<typeof start>>) => Promise<void>): Promise<void> {
+  async function onDisk(use: (setup: Awaited<ReturnType<typeof start>>) => Promise<void>): Promise<void> {
     using dir = tempDir('failing')
     await use(await start(dir))
   }
@@ -129,16 +129,16 @@ describe.if(missing === null)('a failing disk', () => {
   for (const [name, fault, padChars] of ending) {
     test(`${name}: nothing more is acknowledged, and the process ends with an error`, async () => {
       await onDisk(async ({ disk, dataDir, appliance }) => {
-        const after = padChars > 0 ? 0 : 3 + Math.floor(Math.random() * 40)
+        const skipCount = padChars > 0 ? 0 : 3 + Math.floor(Math.random() * 40)
         const first = await post(appliance, keys.ingest, [event('first')])
-        disk.fail({ ...fault, after })
-        const sent = [first, ...(await postAll(appliance, keys.ingest, padChars, () => false))]
+        disk.fail({ ...fault, after: skipCount })
+        const sentPosts = [first, ...(await postAll(appliance, keys.ingest, padChars, () => false))]
         const { code } = await appliance.stop()
         const failedAtMs = disk.failedAtMs()
-        expect([name, after, failedAtMs === null, code]).toEqual([name, after, false, 1])
-        const late = sent.filter(({ status, sentAtMs }) => status === 202 && sentAtMs > failedAtMs!)
+        expect([name, skipCount, failedAtMs === null, code]).toEqual([name, skipCount, false, 1])
+        const late = sentPosts.filter(({ status, sentAtMs }) => status === 202 && sentAtMs > failedAtMs!)
         expect(late).toEqual([])
-        await expectWhole(dataDir, keys, sent)
+        await expectWhole(dataDir, keys, sentPosts)
       })
     }, 90_000)
   }
@@ -146,13 +146,13 @@ describe.if(missing === null)('a failing disk', () => {
   test('a sync that fails while idle: the process ends, with or without a later write', async () => {
     await onDisk(async ({ disk, dataDir, appliance }) => {
       disk.fail({ call: 'sync', file: database, after: 0, times: 1, errno: errno.EIO })
-      const sent = [await post(appliance, keys.ingest, [event('first')])]
+      const sentPosts = [await post(appliance, keys.ingest, [event('first')])]
       for (let waited = 0; disk.failedAtMs() === null && waited < 10_000; waited += 50) await Bun.sleep(50)
-      sent.push(await post(appliance, keys.ingest, [event('second')]))
-      expect(sent[0]?.status).toBe(202)
-      expect([503, null]).toContain(sent[1]?.status ?? null) // null: it had already ended
+      sentPosts.push(await post(appliance, keys.ingest, [event('second')]))
+      expect(sentPosts[0]?.status).toBe(202)
+      expect([503, null]).toContain(sentPosts[1]?.status ?? null) // null: it had already ended
       expect((await appliance.stop()).code).toBe(1)
-      await expectWhole(dataDir, keys, sent)
+      await expectWhole(dataDir, keys, sentPosts)
     })
   }, 90_000)
 
@@ -160,23 +160,23 @@ describe.if(missing === null)('a failing disk', () => {
     await onDisk(async ({ disk, dataDir, appliance }) => {
       disk.fail({ call: 'write', file: wal, after: 20, times: 5, errno: errno.ENOSPC })
       let backAgain = 0
-      const sent = await postAll(
+      const sentPosts = await postAll(
         appliance,
         keys.ingest,
         0,
         () => disk.failedAtMs() !== null && backAgain++ > 40,
       )
-      const statuses = new Set(sent.map(({ status }) => status))
+      const statuses = new Set(sentPosts.map(({ status }) => status))
       expect([...statuses].sort()).toEqual([202, 507])
       for (let tries = 0, status: number | null = 507; status !== 202; tries++) {
         if (tries > 0) await Bun.sleep(200)
         expect(tries).toBeLessThan(50)
         const again = await post(appliance, keys.ingest, [event('room')])
-        sent.push(again)
+        sentPosts.push(again)
         status = again.status
       }
       expect((await appliance.stop()).code).toBe(0)
-      await expectWhole(dataDir, keys, sent)
+      await expectWhole(dataDir, keys, sentPosts)
     })
   }, 90_000)
 })

@@ -26,8 +26,8 @@ export function failingDisk(library: string, folder: string): FailingDisk {
   const noted = `${control}.failed`
   return {
     env: { LD_PRELOAD: library, FAILING_DISK: control },
-    fail({ call, file, after, times, errno: number }) {
-      writeFileSync(`${control}.new`, `${call} ${file} ${after} ${times} ${number}\n`)
+    fail({ call, file, after: skipCount, times, errno: number }) {
+      writeFileSync(`${control}.new`, `${call} ${file} ${skipCount} ${times} ${number}\n`)
       renameSync(`${control}.new`, control)
     },
     failedAtMs() {

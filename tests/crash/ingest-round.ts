@@ -45,7 +45,7 @@ export async function ingestRound(
   await store.close()
   const verdict = await openDatabaseAdmin(folder).verifyEvents()
   faults.push(...verdict.faults.map(({ place, problem }) => `${place} ${problem}`))
-  const held = verdict.orgs.reduce((sum, { events }) => sum + events, 0)
-  if (held !== total) faults.push(`${held} events are held, ${total} are counted`)
-  return { acknowledged: firsts.size * batchEvents, lost, doubled: held - stored, faults, stored }
+  const heldEvents = verdict.orgs.reduce((sum, { events }) => sum + events, 0)
+  if (heldEvents !== total) faults.push(`${heldEvents} events are held, ${total} are counted`)
+  return { acknowledged: firsts.size * batchEvents, lost, doubled: heldEvents - stored, faults, stored }
 }

@@ -14,7 +14,7 @@ import { anySeed, seeded } from './seeded.ts'
 const rounds = Number(process.env['CRASH_ROUNDS'] ?? (isFull ? 12 : 5))
 const seed = Number(process.env['CRASH_SEED'] ?? anySeed())
 
-const { below } = seeded(seed)
+const { below: randomBelow } = seeded(seed)
 
 interface Record {
   acknowledged: Set<string>
@@ -31,13 +31,13 @@ async function postUntilKilled(
   const sender = async (connection: number) => {
     for (let request = 0; ; request++) {
       const id = (index: number) => `r${round}c${connection}q${request}i${index}`
-      const events = Array.from({ length: 1 + below(20) }, (_, index) => event(id(index)))
+      const events = Array.from({ length: 1 + randomBelow(20) }, (_, index) => event(id(index)))
       try {
         const body = JSON.stringify({ events })
         const response = await fetch(`${appliance.url}/v1/sdk/events`, { method: 'POST', headers, body })
         const answer = (await response.json()) as { accepted: number }
         expect([response.status, answer.accepted]).toEqual([202, events.length])
-        for (const each of events) record.acknowledged.add(each.id)
+        for (const sentEvent of events) record.acknowledged.add(sentEvent.id)
       } catch (error) {
         if (error instanceof Error && error.name === 'AssertionError') throw error
         record.unanswered.push(events)
@@ -45,10 +45,10 @@ async function postUntilKilled(
       }
     }
   }
-  const before = record.acknowledged.size
+  const countBefore = record.acknowledged.size
   const senders = Array.from({ length: 8 }, (_, connection) => sender(connection))
-  const more = below(600)
-  await until(() => record.acknowledged.size > before + more)
+  const extraMs = randomBelow(600)
+  await until(() => record.acknowledged.size > countBefore + extraMs)
   await appliance.kill()
   await Promise.all(senders)
 }
@@ -56,13 +56,13 @@ async function postUntilKilled(
 async function storedIds(url: string, key: string): Promise<string[]> {
   const response = await fetch(`${url}/v1/traces?limit=200`, { headers: { authorization: `Bearer ${key}` } })
   let page = (await response.json()) as { events: TestEvent[]; nextCursor: string | null }
-  const ids = page.events.map((each) => each.id)
+  const ids = page.events.map((pageEvent) => pageEvent.id)
   while (page.nextCursor !== null) {
     const next = await fetch(`${url}/v1/traces?limit=200&cursor=${page.nextCursor}`, {
       headers: { authorization: `Bearer ${key}` },
     })
     page = (await next.json()) as typeof page
-    ids.push(...page.events.map((each) => each.id))
+    ids.push(...page.events.map((pageEvent) => pageEvent.id))
   }
   return ids
 }
@@ -89,14 +89,18 @@ test(
     expect(lost).toEqual([])
     // A request is stored completely or not at all, and a sender that repeats it learns which.
     for (const events of record.unanswered) {
-      const kept = events.filter((each) => stored.has(each.id)).length
-      expect([0, events.length]).toContain(kept)
+      const keptCount = events.filter((sentEvent) => stored.has(sentEvent.id)).length
+      expect([0, events.length]).toContain(keptCount)
       const response = await fetch(`${appliance.url}/v1/sdk/events`, {
         method: 'POST',
         headers: { authorization: `Bearer ${keys.ingest}`, 'content-type': 'application/json' },
         body: JSON.stringify({ events }),
       })
-      expect(await response.json()).toEqual({ ok: true, accepted: events.length - kept, deduped: kept })
+      expect(await response.json()).toEqual({
+        ok: true,
+        accepted: events.length - keptCount,
+        deduped: keptCount,
+      })
     }
     expect(record.acknowledged.size).toBeGreaterThan(rounds * 50)
     const { acknowledged, unanswered } = record

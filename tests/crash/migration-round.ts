@@ -30,6 +30,11 @@ export async function migrationRound(folder: string, fixture: Fixture, killAfter
     ),
   )
   const had = Object.values(fixture.content.events).reduce((sum, { total }) => sum + total, 0)
-  const held = verdict.orgs.reduce((sum, { events }) => sum + events, 0)
-  return { acknowledged: had, lost: Math.max(0, had - held), doubled: Math.max(0, held - had), faults }
+  const heldEvents = verdict.orgs.reduce((sum, { events }) => sum + events, 0)
+  return {
+    acknowledged: had,
+    lost: Math.max(0, had - heldEvents),
+    doubled: Math.max(0, heldEvents - had),
+    faults,
+  }
 }

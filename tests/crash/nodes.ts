@@ -75,12 +75,14 @@ async function main(args: string[]): Promise<number> {
   }
   const option = (name: string) => (args.includes(name) ? args[args.indexOf(name) + 1]! : undefined)
   const count = Number(option('--faults') ?? 20)
-  const each = Number(option('--each') ?? 5)
+  const roundsEach = Number(option('--each') ?? 5)
   const seed = Number(option('--seed') ?? anySeed())
   const servers = args.includes('--patroni') ? await patroniServers() : await pairServers()
   const isWanted = ([name]: [string, unknown]) => name.includes(option('--only') ?? '')
-  const wanted = Object.fromEntries(Object.entries({ ...fleetFaults, ...servers.faults }).filter(isWanted))
-  const faults = possible(wanted, console.log)
+  const chosenFaults = Object.fromEntries(
+    Object.entries({ ...fleetFaults, ...servers.faults }).filter(isWanted),
+  )
+  const faults = possible(chosenFaults, console.log)
   if (Object.keys(faults).length === 0) throw new Error('no fault is left')
   console.log(`${count} faults, seed ${seed}, ${cpus().length} cores, Bun ${Bun.version}`)
   const fleet = await startFleet(servers.ports, servers.sql)
@@ -98,7 +100,7 @@ async function main(args: string[]): Promise<number> {
     await faults[name]!.run(stage)
     await servers.synchronous()
     console.log(`${number} ${name}, ${Math.round(performance.now() - startedMs)} ms`)
-    if (number % each !== 0 && number !== count) continue
+    if (number % roundsEach !== 0 && number !== count) continue
     if (number === count) await snapshots(load)
     await fleet.continued
     await Bun.sleep(pauseMs)

@@ -227,14 +227,14 @@ const serve = ['serve', '--listen', '127.0.0.1:0']
 const serveAndVerb = [serve, ['org', 'create', '--name', 'B']]
 
 async function requireRefusal(dataDir: string, text: string, verbs = [serve]): Promise<void> {
-  const before = readdirSync(dataDir).toSorted()
+  const namesBefore = readdirSync(dataDir).toSorted()
   for (const verb of verbs) {
     const refused = await cli(verb, { dataDir })
     expect([verb[0], refused.code, refused.stdout]).toEqual([verb[0] ?? '', 1, ''])
     expect(refused.stderr).toContain(text)
     expect(refused.stderr).toContain('sightglass accept-loss')
   }
-  expect(readdirSync(dataDir).toSorted()).toEqual(before)
+  expect(readdirSync(dataDir).toSorted()).toEqual(namesBefore)
 }
 
 /** Accepting is recorded in the audit trail; the server then starts and the data is intact. */
@@ -272,9 +272,9 @@ test('accept-loss requires --yes and a folder that is not in use', async () => {
   using dir = tempDir('accept')
   const { dataDir } = await crashed(dir.join('data'))
   rmSync(`${dataDir}/sightglass.db-wal`)
-  const asked = await cli(['accept-loss'], { dataDir })
-  expect([asked.code, asked.stdout]).toEqual([1, ''])
-  expect(asked.stderr).toContain('--yes')
+  const questionExit = await cli(['accept-loss'], { dataDir })
+  expect([questionExit.code, questionExit.stdout]).toEqual([1, ''])
+  expect(questionExit.stderr).toContain('--yes')
   await requireRefusal(dataDir, 'sightglass.db-wal')
   expect((await cli(['accept-loss', '--yes'], { dataDir })).code).toBe(0)
   await using appliance = await startAppliance({ dataDir })
@@ -292,8 +292,8 @@ test('rejects an older copy of the database beside newer audit heads', async () 
   const dataDir = dir.join('data')
   prepared.copyTo(dataDir)
   const copy = await Bun.file(`${dataDir}/sightglass.db`).bytes()
-  const made = await cli(['org', 'create', '--name', 'A'], { dataDir })
-  expect(made.code).toBe(0)
+  const orgExit = await cli(['org', 'create', '--name', 'A'], { dataDir })
+  expect(orgExit.code).toBe(0)
   writeFileSync(`${dataDir}/sightglass.db`, copy)
   await requireRefusal(dataDir, 'audit-heads', serveAndVerb)
   await acceptLoss(dataDir)

@@ -66,7 +66,7 @@ function prepare(kind: 'restore' | 'undo'): { folder: string; staged: string } {
   return { folder, staged }
 }
 
-function wanted(kind: 'restore' | 'undo', hit?: StepsWanted['hit']): StepsWanted {
+function createStepOptions(kind: 'restore' | 'undo', hit?: StepsWanted['hit']): StepsWanted {
   const { folder, staged } = prepare(kind)
   const program = temp.join('programs/placement-child.js')
   const child = { library, under: folder, log: temp.join('steps'), program, args: [kind, folder, staged] }
@@ -74,28 +74,30 @@ function wanted(kind: 'restore' | 'undo', hit?: StepsWanted['hit']): StepsWanted
 }
 
 for (const kind of ['restore', 'undo'] as const) {
-  for (const how of ['kill', 'fail'] as const) {
+  for (const fault of ['kill', 'fail'] as const) {
     stepTest(
-      `${kind}, ${how === 'kill' ? 'every step killed' : 'every other step failed with EIO or ENOSPC'}`,
+      `${kind}, ${fault === 'kill' ? 'every step killed' : 'every other step failed with EIO or ENOSPC'}`,
       async () => {
-        const whole = await runSteps(wanted(kind))
+        const whole = await runSteps(createStepOptions(kind))
         expect(whole).toMatchObject({ code: 0 })
         const folder = temp.join('data')
         expect(filesOf(folder)).toEqual(newFiles)
         expect(filesOf(join(folder, 'replaced-2'))).toEqual(oldFiles)
         // A kill before each step, and one of the two errors at every other one, because all run the same code.
-        for (let at = 0; at < whole.steps.length; at += how === 'kill' ? 1 : 2) {
-          const error = at % 4 === 0 ? errno.EIO : errno.ENOSPC
-          const stepped = await runSteps(wanted(kind, { at, how: how === 'kill' ? how : error }))
-          const step = `${at}: ${whole.steps[at]}`
+        for (let stepIndex = 0; stepIndex < whole.steps.length; stepIndex += fault === 'kill' ? 1 : 2) {
+          const error = stepIndex % 4 === 0 ? errno.EIO : errno.ENOSPC
+          const stepped = await runSteps(
+            createStepOptions(kind, { at: stepIndex, how: fault === 'kill' ? fault : error }),
+          )
+          const step = `${stepIndex}: ${whole.steps[stepIndex]}`
           const hadMarker = existsSync(join(folder, 'restore-unfinished'))
           settlePlacement({ folder, holder: process.pid })
           const isNew = stepped.code === 0 || filesOf(folder)['sightglass.db'] === 'new'
           expect([step, filesOf(folder)]).toEqual([step, isNew ? newFiles : oldFiles])
           // An interrupted restore is rolled back, so repeating it sets the old files aside.
           if (kind === 'restore' && hadMarker) expect([step, isNew]).toEqual([step, false])
-          const kept = isNew ? ['replaced-2'] : kind === 'undo' ? ['replaced-1'] : []
-          expect([step, foldersOf(folder).filter((name) => name !== '.restoring')]).toEqual([step, kept])
+          const keptNames = isNew ? ['replaced-2'] : kind === 'undo' ? ['replaced-1'] : []
+          expect([step, foldersOf(folder).filter((name) => name !== '.restoring')]).toEqual([step, keptNames])
           if (isNew) expect(filesOf(join(folder, 'replaced-2'))).toEqual(oldFiles)
           else if (kind === 'undo') expect(filesOf(join(folder, 'replaced-1'))).toEqual(newFiles)
         }
@@ -105,20 +107,20 @@ for (const kind of ['restore', 'undo'] as const) {
 }
 
 stepTest('a recovery that is killed at any of its steps is completed by the next one', async () => {
-  const { steps } = await runSteps(wanted('restore'))
-  const third = steps.flatMap((step, at) => (step.startsWith('rename ') ? [at] : []))[2]!
+  const { steps } = await runSteps(createStepOptions('restore'))
+  const third = steps.flatMap((step, index) => (step.startsWith('rename ') ? [index] : []))[2]!
   const folder = temp.join('data')
   const settle = temp.join('programs/settle-child.js')
-  await runSteps(wanted('restore', { at: third, how: 'kill' }))
+  await runSteps(createStepOptions('restore', { at: third, how: 'kill' }))
   cpSync(folder, temp.join('third'), { recursive: true })
   const child = { library, under: folder, log: temp.join('steps'), program: settle, args: [folder] }
   const settled = await runSteps(child)
   expect(filesOf(folder)).toEqual(oldFiles)
-  for (let at = 0; at < settled.steps.length; at++) {
+  for (let stepIndex = 0; stepIndex < settled.steps.length; stepIndex++) {
     rmSync(folder, { recursive: true })
     cpSync(temp.join('third'), folder, { recursive: true })
-    await runSteps({ ...child, hit: { at, how: 'kill' } })
+    await runSteps({ ...child, hit: { at: stepIndex, how: 'kill' } })
     settlePlacement({ folder, holder: process.pid })
-    expect([at, filesOf(folder), foldersOf(folder)]).toEqual([at, oldFiles, ['.restoring']])
+    expect([stepIndex, filesOf(folder), foldersOf(folder)]).toEqual([stepIndex, oldFiles, ['.restoring']])
   }
 })

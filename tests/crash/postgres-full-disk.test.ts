@@ -46,10 +46,10 @@ test.if(mayMount)(
       await using server = await testServer({}, 'quick', { open })
       const key = await server.key('ingest')
       const secret = await server.key('secret')
-      let sent = 0
+      let sentCount = 0
       const post = async () => {
         const pad = Buffer.from(crypto.getRandomValues(new Uint8Array(9_000))).toString('base64')
-        const events = Array.from({ length: 20 }, () => event(`evt_${++sent}`, { metadata: { pad } }))
+        const events = Array.from({ length: 20 }, () => event(`evt_${++sentCount}`, { metadata: { pad } }))
         return (await server.call('/v1/sdk/events', { key, body: { events } })).status
       }
       expect(await post()).toBe(202)

@@ -18,11 +18,11 @@ test('events that two nodes acknowledged through a crash of everything are store
   const start = (name: string) =>
     startAppliance({ dataDir: dir.join(name), env, args: ['--node-name', name] })
   const nodes: Appliance[] = [await start('one'), await start('two')]
-  const made = await nodes[0]!.cli('key', 'create', '--kind', 'ingest', '--label', 'in', '--json')
-  const { key } = JSON.parse(made.stdout) as { key: string }
+  const keyExit = await nodes[0]!.cli('key', 'create', '--kind', 'ingest', '--label', 'in', '--json')
+  const { key } = JSON.parse(keyExit.stdout) as { key: string }
 
   const statuses = new Set<number>()
-  let sent = 0
+  let sentCount = 0
   /** Sends again, to the other node, until it is acknowledged. */
   async function deliver(ids: string[], sender: number): Promise<void> {
     const body = JSON.stringify({ events: ids.map((id) => event(id)) })
@@ -44,11 +44,11 @@ test('events that two nodes acknowledged through a crash of everything are store
         Array.from({ length: batchEvents }, (_, index) => `evt_${sender}_${batch}_${index}`),
         sender,
       )
-      sent += 1
+      sentCount += 1
     }
   }
   const reached = async (share: number) => {
-    while (sent < senders * batchesEach * share) await Bun.sleep(5)
+    while (sentCount < senders * batchesEach * share) await Bun.sleep(5)
   }
   const sending = Promise.all(Array.from({ length: senders }, (_, sender) => send(sender)))
   await reached(0.2)

@@ -86,12 +86,12 @@ test('while the server is down, every verb fails as unavailable; afterwards all 
 
 test('a server process that hangs is abandoned, and the next statement connects again', () => {
   const db = openConnection({ url: cluster.url, node: 'still', statementTimeoutMs: 300 })
-  const own = db.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
-  const { pid } = own.get()!
+  const pidQuery = db.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
+  const { pid } = pidQuery.get()!
   process.kill(pid, 'SIGSTOP')
   try {
-    expect(() => own.get()).toThrow('the server does not answer')
-    expect(own.get()!.pid).not.toBe(pid)
+    expect(() => pidQuery.get()).toThrow('the server does not answer')
+    expect(pidQuery.get()!.pid).not.toBe(pid)
   } finally {
     process.kill(pid, 'SIGCONT')
     db.close()
@@ -101,16 +101,16 @@ test('a server process that hangs is abandoned, and the next statement connects 
 test('a node that stops in a transaction frees its locks within 5 s, and its transaction fails', () => {
   const options = { url: cluster.url, statementTimeoutMs: 20_000 }
   const stopped = openConnection({ ...options, node: 'stopped' })
-  const other = openConnection({ ...options, node: 'other' })
+  const otherConnection = openConnection({ ...options, node: 'other' })
   const lock = `SELECT name FROM store_lock WHERE name = 'records' FOR UPDATE`
   stopped.query('BEGIN').run()
   expect(stopped.query(lock).all().length).toBe(1)
-  expect(other.query(lock).all().length).toBe(1)
+  expect(otherConnection.query(lock).all().length).toBe(1)
   expect(() => stopped.query('SELECT 1').get()).toThrow(StoreError)
   expect(() => stopped.query('COMMIT').run()).toThrow('lost')
   expect(stopped.query('SELECT 1 AS one').get()).toEqual({ one: 1 })
   stopped.close()
-  other.close()
+  otherConnection.close()
 }, 60_000)
 
 test.if(hasPooler)(
@@ -128,7 +128,7 @@ test.if(hasPooler)(
     const appended = ids.map((id, index) =>
       nodes[index % 2]!.events.append(makeBatch(org.id, [makeEvent(id), makeEvent('shared')])),
     )
-    const accepted = (await Promise.all(appended)).reduce((sum, one) => sum + one.accepted, 0)
+    const accepted = (await Promise.all(appended)).reduce((sum, result) => sum + result.accepted, 0)
     expect(accepted).toBe(ids.length + 1)
     const query = { orgId: org.id, filter: {}, limit: 1_000, before: null, ceilingSeq: null }
     for (const node of nodes) {

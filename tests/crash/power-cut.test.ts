@@ -18,15 +18,15 @@ test.if(missing === null)(
   async () => {
     using dir = tempDir('power-cut')
     const library = buildPreload('unsynced', dir.path)
-    const { below } = seeded(seed)
+    const { below: randomBelow } = seeded(seed)
     const notes = dir.join('notes')
     for (const folder of ['notes', 'ingest', 'taking']) mkdirSync(dir.join(folder))
     let undone = 0
     const round = (number: number, folder: string) => ({
       folder,
       number,
-      killAfterMs: below(600),
-      ...powerCut(library, folder, notes, below, (writes) => void (undone += writes)),
+      killAfterMs: randomBelow(600),
+      ...powerCut(library, folder, notes, randomBelow, (writes) => void (undone += writes)),
     })
     const taking = await takingRound(round(0, dir.join('taking')))
     expect(taking).toMatchObject({ lost: 0, doubled: 0, faults: [] })
@@ -34,9 +34,9 @@ test.if(missing === null)(
     // Until a cut falls between a write and its sync, as most do.
     for (let number = 0; number < 3 || (undone === 0 && number < 30); number++) {
       const batchEvents = [1_000, 1, 250][number % 3]!
-      const found = await ingestRound(round(number, dir.join('ingest')), batchEvents, stored)
-      expect(found).toMatchObject({ lost: 0, doubled: 0, faults: [] })
-      stored = found.stored
+      const result = await ingestRound(round(number, dir.join('ingest')), batchEvents, stored)
+      expect(result).toMatchObject({ lost: 0, doubled: 0, faults: [] })
+      stored = result.stored
     }
     expect(undone).toBeGreaterThan(0)
   },

@@ -11,11 +11,15 @@ interface Undo {
 /** The kill cut off this record, so its write was not made. */
 function undosOf(notes: Buffer): Undo[] {
   const undos: Undo[] = []
-  for (let at = 0; at + 24 <= notes.length;) {
-    const [offset, length, size] = [0, 8, 16].map((place) => Number(notes.readBigInt64LE(at + place)))
-    if (at + 24 + length! > notes.length) break
-    undos.push({ offset: offset!, bytes: notes.subarray(at + 24, at + 24 + length!), size: size! })
-    at += 24 + length!
+  for (let position = 0; position + 24 <= notes.length;) {
+    const [offset, length, size] = [0, 8, 16].map((place) => Number(notes.readBigInt64LE(position + place)))
+    if (position + 24 + length! > notes.length) break
+    undos.push({
+      offset: offset!,
+      bytes: notes.subarray(position + 24, position + 24 + length!),
+      size: size!,
+    })
+    position += 24 + length!
   }
   return undos
 }
@@ -24,13 +28,13 @@ function undosOf(notes: Buffer): Undo[] {
  * Undoes the newest unsafe writes of each file. `below` chooses how many of them, but never all, reached the disk.
  * Returns how many were undone.
  */
-function cutPower(folder: string, notesFolder: string, below: (count: number) => number): number {
+function cutPower(folder: string, notesFolder: string, randomBelow: (count: number) => number): number {
   let undone = 0
   for (const name of ['sightglass.db', 'sightglass.db-wal']) {
     const notes = join(notesFolder, `${name}.undo`)
     if (!existsSync(notes)) continue
     const undos = undosOf(readFileSync(notes))
-    const lost = undos.slice(below(undos.length)).reverse()
+    const lost = undos.slice(randomBelow(undos.length)).reverse()
     rmSync(notes)
     if (lost.length === 0 || !existsSync(join(folder, name))) continue
     const file = openSync(join(folder, name), 'r+')
@@ -50,11 +54,11 @@ export function powerCut(
   library: string,
   folder: string,
   notesFolder: string,
-  below: (count: number) => number,
+  randomBelow: (count: number) => number,
   undid: (writes: number) => void = () => {},
 ) {
   return {
     env: { LD_PRELOAD: library, UNSYNCED: notesFolder },
-    afterwards: () => undid(cutPower(folder, notesFolder, below)),
+    afterwards: () => undid(cutPower(folder, notesFolder, randomBelow)),
   }
 }

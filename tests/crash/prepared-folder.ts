@@ -13,8 +13,8 @@ export async function prepareFolder(temp: TempDir): Promise<PreparedFolder> {
   const prepared = temp.join('prepared')
   await using appliance = await startAppliance({ dataDir: prepared })
   const mint = async (kind: string): Promise<string> => {
-    const made = await appliance.cli('key', 'create', '--kind', kind, '--label', 'crash', '--json')
-    return (JSON.parse(made.stdout) as { key: string }).key
+    const keyExit = await appliance.cli('key', 'create', '--kind', kind, '--label', 'crash', '--json')
+    return (JSON.parse(keyExit.stdout) as { key: string }).key
   }
   const [ingest, secret] = await Promise.all([mint('ingest'), mint('secret')])
   return { ingest, secret, copyTo: (dataDir) => cpSync(prepared, dataDir, { recursive: true }) }

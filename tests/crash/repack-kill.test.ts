@@ -39,19 +39,19 @@ test.each(tried)(
   `${name}: %s (CRASH_SEED=${seed})`,
   async (from) => {
     using dir = tempDir('repack-kill')
-    const fixture = fixtures().find(({ name: one }) => one === from)!
+    const fixture = fixtures().find(({ name: fixtureName }) => fixtureName === from)!
     fixture.unpack(dir.path)
-    const { below } = seeded(seed)
-    const done = [blocksOf(dir.path).joined]
+    const { below: randomBelow } = seeded(seed)
+    const joinCounts = [blocksOf(dir.path).joined]
     for (let number = 0; number < (isFull ? 4 : 2); number++) {
       const child = startProgram('repack-child.ts', { folder: dir.path })
       await child.line((line) => line, 60_000)
-      for (let tries = 0; tries < 1_000 && blocksOf(dir.path).joined === done.at(-1); tries++)
+      for (let tries = 0; tries < 1_000 && blocksOf(dir.path).joined === joinCounts.at(-1); tries++)
         await Bun.sleep(30)
-      await killAfter(child, below(300))
-      done.push(blocksOf(dir.path).joined)
+      await killAfter(child, randomBelow(300))
+      joinCounts.push(blocksOf(dir.path).joined)
     }
-    expect(done).toEqual([...new Set(done)].toSorted((a, b) => a - b)) // the next start continued
+    expect(joinCounts).toEqual([...new Set(joinCounts)].toSorted((a, b) => a - b)) // the next start continued
     const verdict = () => openDatabaseAdmin(dir.path).verifyEvents()
     expect((await verdict()).faults).toEqual([])
     const store = await openStore({ folder: dir.path, now: noon })

@@ -29,7 +29,11 @@ export interface ReportRounds {
 const receivers = ['ops@example.com', 'team@example.com']
 
 /** Each round adds a report of another site, so that every start has work. The mail server is reached with TLS. */
-export async function reportRounds(rounds: number, { below }: Seeded, nodeCount = 1): Promise<ReportRounds> {
+export async function reportRounds(
+  rounds: number,
+  { below: randomBelow }: Seeded,
+  nodeCount = 1,
+): Promise<ReportRounds> {
   using temp = tempDir('reports')
   const authority = testAuthority()
   const { key, cert } = authority.issue('localhost')
@@ -58,24 +62,24 @@ export async function reportRounds(rounds: number, { below }: Seeded, nodeCount 
     // Work begins within a second, and takes about 200 ms.
     await Promise.all(
       appliances.map(async (appliance) => {
-        await Bun.sleep(400 + below(1_200))
+        await Bun.sleep(400 + randomBelow(1_200))
         await appliance.kill()
       }),
     )
   }
   const last = await start(rounds)
   try {
-    const sent = () => entriesOf(last[0]!)
+    const listEntries = () => entriesOf(last[0]!)
     // The lease of a node that was killed ends within a minute. Reading the audit log runs the command each time.
     await until(() => smtp.messages.length >= rounds * receivers.length, 90_000)
     await until(() => new Set(idsOf(receiver.received())).size >= rounds, 90_000)
-    await until(async () => (await sent()).length >= rounds * (2 + receivers.length), 90_000)
+    await until(async () => (await listEntries()).length >= rounds * (2 + receivers.length), 90_000)
     await Bun.sleep(2_500) // a doubled one would arrive now
     const kills = rounds * nodeCount
     const delivered = deliveries(receiver.received(), rounds, kills)
-    const { wrong, ...rest } = found(folder, smtp, { rounds, kills }, await sent())
+    const { wrong, ...counts } = findReports(folder, smtp, { rounds, kills }, await listEntries())
     const deliveredAgain = delivered.again
-    return { kills, ...rest, deliveredAgain, wrong: [...wrong, ...delivered.wrong] }
+    return { kills, ...counts, deliveredAgain, wrong: [...wrong, ...delivered.wrong] }
   } finally {
     await Promise.all(last.map((appliance) => appliance.stop()))
   }
@@ -137,7 +141,7 @@ async function entriesOf(appliance: Appliance): Promise<Entry[]> {
   return entries.filter(({ action }) => action === 'report.sent')
 }
 
-function found(
+function findReports(
   folder: string,
   { messages }: SmtpReceiver,
   { rounds, kills }: { rounds: number; kills: number },

@@ -45,42 +45,50 @@ function freshFolders(old?: Folders): Folders {
 async function oneRound(
   number: number,
   folders: Folders,
-  { below }: Seeded,
+  { below: randomBelow }: Seeded,
   library: string | null,
   restMs: number,
 ): Promise<[string, Found]> {
-  const killAfterMs = below(800)
+  const killAfterMs = randomBelow(800)
   const kind = number % 4
   const roundIn = (folder: string) => {
-    const cut = library !== null && number % 8 > 3 ? powerCut(library, folder, folders.notes.path, below) : {}
+    const cut =
+      library !== null && number % 8 > 3 ? powerCut(library, folder, folders.notes.path, randomBelow) : {}
     return { folder, number, killAfterMs, restMs, ...cut }
   }
   if (kind === 2) return ['taking', await takingRound(roundIn(folders.taking.path))]
   if (kind === 3) {
     using dir = tempDir('rounds')
-    const all = fixtures()
-    return ['migration', await migrationRound(dir.join('data'), all[below(all.length)]!, 40 + below(400))]
+    const allFixtures = fixtures()
+    return [
+      'migration',
+      await migrationRound(
+        dir.join('data'),
+        allFixtures[randomBelow(allFixtures.length)]!,
+        40 + randomBelow(400),
+      ),
+    ]
   }
-  const batchEvents = batchSizes[below(batchSizes.length)]!
+  const batchEvents = batchSizes[randomBelow(batchSizes.length)]!
   const { dir, stored } = folders.ingest
-  const found = await ingestRound(roundIn(dir.path), batchEvents, stored)
-  folders.ingest.stored = found.stored
-  return ['ingest', found]
+  const result = await ingestRound(roundIn(dir.path), batchEvents, stored)
+  folders.ingest.stored = result.stored
+  return ['ingest', result]
 }
 
 /** Returns what the kill interrupted, and what was found. */
 async function oneSealRound(
   number: number,
   prepared: string,
-  { below }: Seeded,
+  { below: randomBelow }: Seeded,
   library: string | null,
 ): Promise<[string, Found]> {
   using dir = tempDir('rounds')
   using notes = tempDir('rounds')
   const folder = dir.join('data')
-  const cut = library !== null && number % 4 === 3 ? powerCut(library, folder, notes.path, below) : {}
-  const found = await sealRound({ folder, number, ...cut }, prepared, below)
-  return [found.during, found]
+  const cut = library !== null && number % 4 === 3 ? powerCut(library, folder, notes.path, randomBelow) : {}
+  const result = await sealRound({ folder, number, ...cut }, prepared, randomBelow)
+  return [result.during, result]
 }
 
 async function main(args: string[]): Promise<number> {
@@ -107,16 +115,16 @@ async function main(args: string[]): Promise<number> {
   let folders = freshFolders()
   for (let number = 0; number < rounds; number++) {
     if (number > 0 && number % roundsPerFolder === 0) folders = freshFolders(folders)
-    const [kind, found] = isSealing
+    const [kind, result] = isSealing
       ? await oneSealRound(first + number, prepared.path, random, library)
       : await oneRound(number, folders, random, library, restMs)
     counts[kind] = (counts[kind] ?? 0) + 1
-    total.acknowledged += found.acknowledged
-    total.lost += found.lost
-    total.doubled += found.doubled
-    total.faults += found.faults.length
-    if (found.lost !== 0 || found.doubled !== 0 || found.faults.length > 0)
-      console.log(`round ${number}, ${kind}: ${JSON.stringify(found)}`)
+    total.acknowledged += result.acknowledged
+    total.lost += result.lost
+    total.doubled += result.doubled
+    total.faults += result.faults.length
+    if (result.lost !== 0 || result.doubled !== 0 || result.faults.length > 0)
+      console.log(`round ${number}, ${kind}: ${JSON.stringify(result)}`)
     if (number % 20 === 19) console.log(`${number + 1} rounds: ${JSON.stringify(total)}`)
   }
   console.log(`kills: ${JSON.stringify(counts)}`)

@@ -43,30 +43,30 @@ function preparedBatch(batch: number) {
 export async function sealRound(
   round: Omit<Round, 'killAfterMs'>,
   prepared: string,
-  below: (end: number) => number,
+  randomBelow: (end: number) => number,
 ): Promise<Found & { during: Phase | 'other work' }> {
   const { folder, number, afterwards } = round
   cpSync(prepared, folder, { recursive: true })
   const phases = Object.keys(phasesMs) as Phase[]
-  const wanted = phases[number % phases.length]!
-  let during: Phase | 'other work' = 'other work'
-  const found = await ingestRound(
+  const targetPhase = phases[number % phases.length]!
+  let killPhase: Phase | 'other work' = 'other work'
+  const result = await ingestRound(
     {
       ...round,
       restMs,
-      killAfterMs: below(phasesMs[wanted]),
-      begun: () => reached(folder, wanted),
+      killAfterMs: randomBelow(phasesMs[targetPhase]),
+      begun: () => reached(folder, targetPhase),
       afterwards() {
         afterwards?.()
         using db = openReaderConnection(join(folder, 'sightglass.db'))
-        during = phaseOf(db) ?? during
+        killPhase = phaseOf(db) ?? killPhase
       },
     },
     batchEvents,
     preparedBatches * batchEvents,
   )
-  found.faults.push(...(await problemsOfPrepared(folder)))
-  return { ...found, during }
+  result.faults.push(...(await problemsOfPrepared(folder)))
+  return { ...result, during: killPhase }
 }
 
 type Reader = ReturnType<typeof openReaderConnection>

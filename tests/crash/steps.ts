@@ -26,15 +26,29 @@ export interface Stepped {
   stderr: string
 }
 
-export async function runSteps({ library, under, log, program, args, hit }: StepsWanted): Promise<Stepped> {
+export async function runSteps({
+  library,
+  under: watchedFolder,
+  log,
+  program,
+  args,
+  hit,
+}: StepsWanted): Promise<Stepped> {
   rmSync(log, { force: true })
-  const at =
+  const hitEnv =
     hit === undefined
       ? {}
       : { STEPS_AT: String(hit.at), STEPS_HOW: String(hit.how), STEPS_TIMES: String(hit.times ?? 1) }
   const only = hit?.only === undefined ? {} : { STEPS_NAME: hit.only[0], STEPS_PATH: hit.only[1] }
   const child = Bun.spawn([...bunProgram(program), ...args], {
-    env: { ...process.env, LD_PRELOAD: library, STEPS_UNDER: under, STEPS_LOG: log, ...at, ...only },
+    env: {
+      ...process.env,
+      LD_PRELOAD: library,
+      STEPS_UNDER: watchedFolder,
+      STEPS_LOG: log,
+      ...hitEnv,
+      ...only,
+    },
     stdin: 'ignore',
     stdout: 'ignore',
     stderr: 'pipe',

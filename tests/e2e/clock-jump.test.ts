@@ -17,9 +17,12 @@ test('every page shows operators a clock jump until they confirm the clock', asy
   const dataDir = temp.join('data')
   await (await startAppliance({ dataDir, env: ownerEnv })).stop()
   const path = join(dataDir, 'clock')
-  const seen = JSON.parse(readFileSync(path, 'utf8')) as { wallMs: number; expectedMs: number }
-  const earlier = { wallMs: seen.wallMs - 400 * dayMs, expectedMs: seen.expectedMs - 400 * dayMs }
-  writeFileSync(path, JSON.stringify({ ...seen, ...earlier }))
+  const clockReading = JSON.parse(readFileSync(path, 'utf8')) as { wallMs: number; expectedMs: number }
+  const earlier = {
+    wallMs: clockReading.wallMs - 400 * dayMs,
+    expectedMs: clockReading.expectedMs - 400 * dayMs,
+  }
+  writeFileSync(path, JSON.stringify({ ...clockReading, ...earlier }))
   await using appliance = await startAppliance({ dataDir, env: ownerEnv })
   await withOwner(appliance.url, async (page) => {
     await page.locator('.overview-list').getByText('400 days ahead of the elapsed time').waitFor()

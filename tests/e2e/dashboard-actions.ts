@@ -18,9 +18,9 @@ export const ownerEnv = { SIGHTGLASS_ADMIN_EMAIL: owner.email, SIGHTGLASS_ADMIN_
  */
 export async function startWithOwner(options: Omit<ApplianceOptions, 'dataDir'> = {}): Promise<Appliance> {
   if (isOnPostgres) return startAppliance({ ...options, env: { ...ownerEnv, ...options.env } })
-  const made = await madeOnce('with-owner', makeOwner)
-  const appliance = await startAppliance({ ...options, copyOf: join(made, 'data') })
-  useSession(appliance.url, owner.email, readFileSync(join(made, 'cookie'), 'utf8'))
+  const ownerFolder = await madeOnce('with-owner', makeOwner)
+  const appliance = await startAppliance({ ...options, copyOf: join(ownerFolder, 'data') })
+  useSession(appliance.url, owner.email, readFileSync(join(ownerFolder, 'cookie'), 'utf8'))
   return appliance
 }
 
@@ -90,7 +90,7 @@ export async function signInAs(page: Page, email: string, password: string): Pro
 
 /** A new ingest key from the command line. */
 export async function ingestKey(appliance: Appliance): Promise<string> {
-  const made = await appliance.cli(
+  const keyExit = await appliance.cli(
     'key',
     'create',
     '--kind',
@@ -101,8 +101,8 @@ export async function ingestKey(appliance: Appliance): Promise<string> {
     'test',
     '--json',
   )
-  if (made.code !== 0) throw new Error(made.stderr)
-  return (JSON.parse(made.stdout) as { key: string }).key
+  if (keyExit.code !== 0) throw new Error(keyExit.stderr)
+  return (JSON.parse(keyExit.stdout) as { key: string }).key
 }
 
 /** Posts events; throws unless every one was accepted or deduplicated. */
@@ -136,5 +136,5 @@ export async function runCurl(command: string): Promise<Response> {
 
 /** The rows of the Logs table as texts, top first, without the delay beside the time. */
 export async function rows(page: Page): Promise<string[]> {
-  return page.locator('.event-row').evaluateAll((all) => all.map((row) => row.textContent ?? ''))
+  return page.locator('.event-row').evaluateAll((elements) => elements.map((row) => row.textContent ?? ''))
 }

@@ -124,8 +124,8 @@ test('a crash and restart of the server leave no gap and no duplicate', async ()
       await page.getByText('Live', { exact: true }).waitFor({ timeout: 15_000 })
       await send(appliance.url, key, [event('c4', { type: 'cut.test', tool: 'cut-4' })])
       await row(page, 'cut-4').waitFor()
-      const seen = (await rows(page)).map((text) => /cut-\d/.exec(text)?.[0])
-      expect(seen).toEqual(['cut-4', 'cut-3', 'cut-2', 'cut-1'])
+      const cutNames = (await rows(page)).map((text) => /cut-\d/.exec(text)?.[0])
+      expect(cutNames).toEqual(['cut-4', 'cut-3', 'cut-2', 'cut-1'])
     },
     {
       allow: [
@@ -140,12 +140,12 @@ test('the drawer shows the reason, facts and exact digits, copies them, and obey
     '{"id":"d2","siteId":"shop-acme","sessionId":"s","occurredAt":"2026-06-23T12:00:00Z",' +
     '"type":"drawer.test","outcome":"success","big":12345678901234567890.12345678901234567890,"it\'s":"a \\"quote\\""}'
   await send(appliance.url, key, [event('d1', { type: 'drawer.test' })])
-  const sent = await fetch(`${appliance.url}/v1/sdk/events`, {
+  const response = await fetch(`${appliance.url}/v1/sdk/events`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}` },
     body: `{"events":[${exact}]}`,
   })
-  expect(sent.status).toBe(202)
+  expect(response.status).toBe(202)
   await onLogs('?type=drawer.test', async (page) => {
     await page.locator('.event-row').nth(1).waitFor()
     await row(page, 'blocked').click()

@@ -67,7 +67,9 @@ test('navigation counts name their unit and equal the headlines', async () => {
     await page.locator('nav small').nth(2).waitFor() // with the first answer of the page
     const counts = await page
       .locator('nav small')
-      .evaluateAll((all) => all.map((one) => [one.textContent, one.getAttribute('title'), one.ariaHidden]))
+      .evaluateAll((elements) =>
+        elements.map((element) => [element.textContent, element.getAttribute('title'), element.ariaHidden]),
+      )
     expect(counts).toEqual([
       ['7 days', 'Counts below: in the last 7 days', 'true'],
       ['80', '80 visits in the last 7 days, all sites', 'true'],
@@ -90,7 +92,7 @@ test('the list of sessions fills the height of the window', async () => {
     const box = await list.boundingBox()
     expect(box!.y + box!.height).toBeGreaterThan(1_100 - 90)
     // Only the list scrolls, and its last column ends below the link above it.
-    const main = await page.locator('main').evaluate((one) => one.scrollHeight - one.clientHeight)
+    const main = await page.locator('main').evaluate((element) => element.scrollHeight - element.clientHeight)
     const csv = await page.getByRole('button', { name: 'Save as CSV' }).boundingBox()
     const padding = await list
       .getByRole('columnheader')
@@ -108,7 +110,9 @@ test('a chart is as tall as the list beside it', async () => {
       async (page) => {
         const parts = page.locator('.beside-list > .panel')
         await parts.nth(1).waitFor()
-        const boxes = await parts.evaluateAll((all) => all.map((part) => part.getBoundingClientRect()))
+        const boxes = await parts.evaluateAll((elements) =>
+          elements.map((part) => part.getBoundingClientRect()),
+        )
         expect(boxes.map(({ top }) => top)).toEqual([boxes[0]!.top, boxes[0]!.top])
         expect(boxes.map(({ height }) => height)).toEqual([boxes[0]!.height, boxes[0]!.height])
         const plot = await page.locator('.beside-list .plot').boundingBox()
@@ -126,9 +130,9 @@ test('on a phone a word of the first column that fits is not broken', async () =
     async (page) => {
       const link = page.locator('.data-table td:first-child a').filter({ hasText: 'memory.accessed' }).first()
       await link.waitFor()
-      const lines = await link.evaluate((one) => {
+      const lines = await link.evaluate((element) => {
         const range = document.createRange()
-        range.selectNodeContents(one)
+        range.selectNodeContents(element)
         return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size
       })
       expect(lines).toBe(1)
@@ -149,7 +153,9 @@ test('on a phone the controls take two lines and the live dot is beside the titl
       // Lines of the sticky column meet those of the columns beside it only at whole pixels.
       const rows = page.getByRole('table').first().getByRole('row')
       await rows.nth(1).waitFor()
-      const heights = await rows.evaluateAll((all) => all.map((row) => row.getBoundingClientRect().height))
+      const heights = await rows.evaluateAll((elements) =>
+        elements.map((row) => row.getBoundingClientRect().height),
+      )
       expect(heights.length).toBeGreaterThan(1)
       expect(heights.filter((height) => !Number.isInteger(height))).toEqual([])
       await goInside(page, '/logs')
@@ -157,9 +163,11 @@ test('on a phone the controls take two lines and the live dot is beside the titl
       await find.getByText('Export').waitFor()
       const tops = await find
         .getByRole('button')
-        .evaluateAll((all) => all.map((one) => [one.textContent, one.getBoundingClientRect().top]))
+        .evaluateAll((elements) =>
+          elements.map((element) => [element.textContent, element.getBoundingClientRect().top]),
+        )
       expect(tops.map(([name]) => name)).toEqual(['Saved views', 'Share', 'Export'])
-      expect(new Set(tops.map(([, at]) => at)).size).toBe(1)
+      expect(new Set(tops.map(([, topPx]) => topPx)).size).toBe(1)
     },
     phone,
   )

@@ -38,8 +38,8 @@ test('each empty page names its first event; its command works and fills the pag
       const command = await page
         .getByLabel(/^Command that (?:sends a first event|sends a first push)/)
         .innerText()
-      const sent = await runCurl(command.replace('YOUR_INGEST_KEY', key))
-      expect(await sent.json()).toMatchObject({ ok: true })
+      const response = await runCurl(command.replace('YOUR_INGEST_KEY', key))
+      expect(await response.json()).toMatchObject({ ok: true })
       await page.locator('.counts, .tools-top, .site-view').first().waitFor({ timeout: 5_000 })
     }
     await page.getByRole('link', { name: 'Logs', exact: true }).click()
@@ -70,9 +70,9 @@ test('a first view transfers less than 150 KB and requests each file once', asyn
     expect(bytes).toBeLessThan(150_000)
     // Rows may arrive before the counts. They must not cause a second request for these.
     const shown = Promise.withResolvers<void>()
-    let asked = 0
+    let askedCount = 0
     await page.route('**/api/overview', async (route) => {
-      asked++
+      askedCount++
       await shown.promise
       await route.continue()
     })
@@ -83,7 +83,7 @@ test('a first view transfers less than 150 KB and requests each file once', asyn
     await counted
     // Not its bytes: while the counts were held, the idle browser may have fetched the code of other pages.
     await loaded(page)
-    expect(asked).toBe(1)
+    expect(askedCount).toBe(1)
   }
   await withOwner(`${appliance.url}/logs`, visit, { prefetches: true })
 }, 90_000)
@@ -94,8 +94,8 @@ test('a page opened before renders in the first frame after the click, and no pa
       page.evaluate(
         () => performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('.js')).length,
       )
-    for (let before = -1, now = await codes(); now !== before; now = await codes()) {
-      before = now
+    for (let countBefore = -1, now = await codes(); now !== countBefore; now = await codes()) {
+      countBefore = now
       await page.waitForTimeout(1_000)
     }
     const loaded = await codes()

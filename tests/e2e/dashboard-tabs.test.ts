@@ -36,10 +36,10 @@ async function openTab(context: BrowserContext, path: string): Promise<Page> {
   return page
 }
 
-let sent = 0
+let sentCount = 0
 /** Posts some events, one after the other, and says which tools they called. */
 async function post(count: number, siteId: string): Promise<string[]> {
-  const tools = Array.from({ length: count }, () => `tool-${sent++}.`)
+  const tools = Array.from({ length: count }, () => `tool-${sentCount++}.`)
   for (const tool of tools)
     await send(appliance.url, key, [
       event(tool, { tool, siteId, type: 'tool.executed', occurredAt: new Date().toISOString() }),
@@ -57,7 +57,7 @@ test('four tabs share one stream, also when the first one closes while events ar
   const fourTabs = async (first: Page): Promise<void> => {
     await first.getByText('Live', { exact: true }).waitFor()
     const context = first.context()
-    const all = await openTab(context, '/logs')
+    const logsTab = await openTab(context, '/logs')
     const ofBlog = await openTab(context, '/logs?siteId=blog')
     const counts = await openTab(context, '/tools')
     expect(await streams()).toEqual({ open: 1, ever: 1 })
@@ -67,7 +67,7 @@ test('four tabs share one stream, also when the first one closes while events ar
     const posting = post(20, 'blog')
     await first.close()
     const later = await posting
-    await expectTools(all, [...shop, ...blog, ...later])
+    await expectTools(logsTab, [...shop, ...blog, ...later])
     await expectTools(ofBlog, [...blog, ...later])
     await counts.locator('.headlines strong', { hasText: /^30$/ }).first().waitFor({ timeout: 8_000 })
     const joined = await openTab(context, '/logs?siteId=shop')

@@ -43,8 +43,8 @@ test('the setup link leads to Overview, which asks for the first event', async (
 
     await page.goBack()
     await page.getByRole('heading', { name: 'No events yet' }).waitFor()
-    const sent = await runCurl(command.replace('YOUR_INGEST_KEY', key))
-    expect([sent.status, await sent.json()]).toEqual([202, { ok: true, accepted: 1, deduped: 0 }])
+    const response = await runCurl(command.replace('YOUR_INGEST_KEY', key))
+    expect([response.status, await response.json()]).toEqual([202, { ok: true, accepted: 1, deduped: 0 }])
     await page.getByRole('heading', { name: 'Last 7 days' }).waitFor({ timeout: 15_000 })
     await page.getByRole('link', { name: 'Logs', exact: true }).click()
     await page.getByRole('row').filter({ hasText: 'agent.detected' }).waitFor()
@@ -116,9 +116,9 @@ test('a session that ended elsewhere leads to the form and back to the page', as
 }, 90_000)
 
 test('a reset link from the command line replaces a lost password', async () => {
-  const made = await appliance.cli('account', 'reset-password', '--email', owner.email)
-  expect([made.code, made.stderr]).toEqual([0, ''])
-  const link = /\S+\/reset#\S+/.exec(made.stdout)?.[0] ?? ''
+  const resetExit = await appliance.cli('account', 'reset-password', '--email', owner.email)
+  expect([resetExit.code, resetExit.stderr]).toEqual([0, ''])
+  const link = /\S+\/reset#\S+/.exec(resetExit.stdout)?.[0] ?? ''
   await withPage(link, async (page) => {
     await page.getByLabel('New password').fill('a newer horse battery')
     await page.getByRole('button', { name: 'Set password' }).click()

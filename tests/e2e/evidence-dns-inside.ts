@@ -18,19 +18,19 @@ using temp = tempDir('evidence-dns')
 const line = (address: string) =>
   `${address} - - [23/Nov/2026:10:00:00 +0000] "GET /${address} HTTP/1.1" 200 5 "-" "YandexBot/3.0"\n`
 writeFileSync(temp.join('access.log'), [spider!, impostor!].map(line).join(''))
-const on = { dataDir: temp.join('data') }
+const cliOptions = { dataDir: temp.join('data') }
 const args = ['import', 'access', temp.join('access.log'), '--site', 'shop', '--evidence-max-age', '36500']
-const without = await cli([...args, '--dry-run', '--json'], on)
+const dryRunExit = await cli([...args, '--dry-run', '--json'], cliOptions)
 const askedWithout = dns.asked.length
-const imported = await cli([...args, '--evidence-dns'], on)
-const events = (await cli(['export', 'traces'], on)).stdout
+const imported = await cli([...args, '--evidence-dns'], cliOptions)
+const events = (await cli(['export', 'traces'], cliOptions)).stdout
 dns.close()
 const verdicts = [
   ...events.matchAll(/"verdict":"(\w+)","evidence":\{"method":"dns"[^}]*\}\},"metadata":\{"page":"([^"]+)"/g),
 ]
 process.stdout.write(
   `${JSON.stringify({
-    codes: [without.code, imported.code],
+    codes: [dryRunExit.code, imported.code],
     askedWithout,
     verdicts: [...new Set(verdicts.map(([, verdict, page]) => `${page} ${verdict}`))].sort(),
     said: imported.stdout.includes('YandexBot'),

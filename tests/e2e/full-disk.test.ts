@@ -23,7 +23,7 @@ function smallDisk(mebibytes: number): (Disposable & { path: string }) | null {
 }
 
 async function mint(appliance: Appliance, kind: string): Promise<string> {
-  const made = await appliance.cli(
+  const keyExit = await appliance.cli(
     'key',
     'create',
     '--org',
@@ -34,14 +34,14 @@ async function mint(appliance: Appliance, kind: string): Promise<string> {
     kind,
     '--json',
   )
-  return (JSON.parse(made.stdout) as { key: string }).key
+  return (JSON.parse(keyExit.stdout) as { key: string }).key
 }
 
-let sent = 0
+let sentCount = 0
 async function post(appliance: Appliance, key: string, count: number): Promise<number> {
   // Random, so that compression does not make the disk look larger than it is.
   const padding = () => Buffer.from(crypto.getRandomValues(new Uint8Array(1_500))).toString('base64')
-  const events = Array.from({ length: count }, () => event(`full_${sent++}`, { padding: padding() }))
+  const events = Array.from({ length: count }, () => event(`full_${sentCount++}`, { padding: padding() }))
   const response = await fetch(`${appliance.url}/v1/sdk/events`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -51,13 +51,17 @@ async function post(appliance: Appliance, key: string, count: number): Promise<n
   return response.status
 }
 
-async function eventually(what: () => Promise<number>, status: number, tries: number): Promise<number[]> {
-  const seen: number[] = []
-  while (seen.length < tries && seen.at(-1) !== status) {
-    seen.push(await what())
-    await Bun.sleep(seen.at(-1) === status ? 0 : 20)
+async function eventually(
+  readStatus: () => Promise<number>,
+  status: number,
+  tries: number,
+): Promise<number[]> {
+  const seenStatuses: number[] = []
+  while (seenStatuses.length < tries && seenStatuses.at(-1) !== status) {
+    seenStatuses.push(await readStatus())
+    await Bun.sleep(seenStatuses.at(-1) === status ? 0 : 20)
   }
-  return seen
+  return seenStatuses
 }
 
 test('with 0 bytes free, sign-in, reads and exports work and the command line names the problem', async () => {

@@ -31,10 +31,10 @@ beforeAll(async () => {
   keys = await makeKeys(appliance)
   mkdirSync(files.join('bin'))
   symlinkSync(binaryPath, files.join('bin/sightglass'))
-  const { PATH, ...others } = cleanEnv(
+  const { PATH, ...otherEnv } = cleanEnv(
     await withEngine(appliance.dataDir, { SIGHTGLASS_DATA_DIR: appliance.dataDir }),
   )
-  env = { ...others, PATH: `${files.join('bin')}:${PATH}` }
+  env = { ...otherEnv, PATH: `${files.join('bin')}:${PATH}` }
 })
 afterAll(async () => {
   await closeBrowser()
@@ -43,14 +43,15 @@ afterAll(async () => {
 })
 
 async function stored(siteId: string): Promise<{ type: string; page: unknown; tool: unknown }[]> {
-  const found = []
+  const storedEvents = []
   const gateway = createGateway({ url: appliance.url, secretKey: keys.secretKey })
   for await (const { type, tool, metadata } of gateway.traces({ siteId }))
-    found.push({ type, tool, page: (metadata as { page?: unknown } | undefined)?.page })
-  return found
+    storedEvents.push({ type, tool, page: (metadata as { page?: unknown } | undefined)?.page })
+  return storedEvents
 }
 
-const hasPage = (page: string) => async () => (await stored('shop')).some((one) => one.page === page)
+const hasPage = (page: string) => async () =>
+  (await stored('shop')).some((storedEvent) => storedEvent.page === page)
 
 /** The guide's log is the reader's. */
 const withLog = (block: string, folder: string): string => block.replaceAll('/var/log/nginx', folder)
@@ -73,9 +74,11 @@ test('Access logs: imported once, followed, from another machine, as a drain', a
   const log = files.join('access.log')
   appendFileSync(`${log}.1`, line({ path: '/old' }))
   appendFileSync(log, line({ path: '/new', second: 1 }))
-  const here = withLog(imported, files.path)
-  expect(await output(here, files.path, env)).toContain('Read 2 lines of 2 files: 2 stored, 0 already known')
-  expect(await output(here, files.path, env)).toContain('0 stored, 2 already known')
+  const localImport = withLog(imported, files.path)
+  expect(await output(localImport, files.path, env)).toContain(
+    'Read 2 lines of 2 files: 2 stored, 0 already known',
+  )
+  expect(await output(localImport, files.path, env)).toContain('0 stored, 2 already known')
   expect(await output(withLog(dry, files.path), files.path, env)).toContain('Nothing was stored.')
 
   const watching = shell(withLog(watch, files.path), files.path, env)
@@ -98,10 +101,10 @@ test('Access logs: imported once, followed, from another machine, as a drain', a
     'Read 1 lines: 1 stored, 0 already known, 0 by people, 0 excluded, 0 bad.\n',
   )
 
-  const other = files.join('drain')
-  mkdirSync(other)
-  appendFileSync(join(other, 'access.log'), line({ path: '/drain', second: 4 }))
-  expect(JSON.parse(await output(withLog(drain, other), other, elsewhere))).toMatchObject({
+  const otherFolder = files.join('drain')
+  mkdirSync(otherFolder)
+  appendFileSync(join(otherFolder, 'access.log'), line({ path: '/drain', second: 4 }))
+  expect(JSON.parse(await output(withLog(drain, otherFolder), otherFolder, elsewhere))).toMatchObject({
     ok: true,
     stored: 1,
   })
@@ -116,14 +119,16 @@ test('Access logs: imported once, followed, from another machine, as a drain', a
 })
 
 /** Starts a server with the options of a block that starts with `sightglass serve`. */
-async function served(block: string, more: string[] = []): Promise<Appliance> {
+async function served(block: string, extraArgs: string[] = []): Promise<Appliance> {
   expect(block).toStartWith('sightglass serve ')
-  return startAppliance({ args: [...block.split(' ').slice(2), ...more], env: { ...ownerEnv } })
+  return startAppliance({ args: [...block.split(' ').slice(2), ...extraArgs], env: { ...ownerEnv } })
 }
 
-const pagesOf = async (of: Appliance): Promise<string[]> =>
+const pagesOf = async (source: Appliance): Promise<string[]> =>
   [
-    ...(await of.cli('export', 'traces')).stdout.matchAll(/"type":"agent\.requested".*?"page":"([^"]*)"/g),
+    ...(await source.cli('export', 'traces')).stdout.matchAll(
+      /"type":"agent\.requested".*?"page":"([^"]*)"/g,
+    ),
   ].map(([, page]) => page!)
 
 test('Access logs: the server follows the log, by option and by file', async () => {
@@ -157,7 +162,7 @@ testWith('nginx', 'Access logs: nginx sends its log by syslog', async () => {
   await using server = await served(serve.replace('5514', port))
   const folder = files.join('nginx')
   const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (one) => `${one}_temp_path ${folder};`,
+    (tempName) => `${tempName}_temp_path ${folder};`,
   )
   save(
     files,
@@ -213,12 +218,12 @@ test('OpenTelemetry: two variables, a span by hand, Claude Code and Codex', asyn
   expect(await output(span, files.path, env)).toBe('{}')
   expect(await stored('my-shop')).toMatchObject([{ type: 'tool.executed', tool: 'search' }])
   // As its exporter sends, to the address and with the header of the variables.
-  const sent = `test "$CLAUDE_CODE_ENABLE_TELEMETRY$OTEL_LOGS_EXPORTER" = 1otlp
+  const checkScript = `test "$CLAUDE_CODE_ENABLE_TELEMETRY$OTEL_LOGS_EXPORTER" = 1otlp
 test "$OTEL_EXPORTER_OTLP_PROTOCOL" = http/protobuf
 header=\${OTEL_EXPORTER_OTLP_HEADERS/=/: }
 curl -sf "$OTEL_EXPORTER_OTLP_ENDPOINT/v1/logs" -H "\${header/\\%20/ }" \
   -H 'content-type: application/x-protobuf' --data-binary @${recorded('claude-code')}`
-  await output(`${variables}\n${claude}\n${sent}`, files.path, env)
+  await output(`${variables}\n${claude}\n${checkScript}`, files.path, env)
   expect((await stored('claude-code')).map(({ type, tool }) => [type, tool])).toContainEqual([
     'tool.executed',
     'Bash',
@@ -252,10 +257,10 @@ async function follow(
   languages ??= readGuide(appliance, 'languages')
   const { blocks, commands } = await languages
   mkdirSync(files.join(folder))
-  const own = blocks.map((block) => block.replace('my-site', folder))
-  write((path, text) => save(files, `${folder}/${path}`, text), own)
+  const ownBlocks = blocks.map((block) => block.replace('my-site', folder))
+  write((path, text) => save(files, `${folder}/${path}`, text), ownBlocks)
   const go = { GOFLAGS: '-mod=mod', GOCACHE: files.join('go-cache'), GOPATH: files.join('go-path') }
-  return { own, commands, cwd: files.join(folder), with: { ...env, ...go } }
+  return { own: ownBlocks, commands, cwd: files.join(folder), with: { ...env, ...go } }
 }
 
 const tracked = [{ type: 'tool.executed', tool: 'search', page: undefined }]
@@ -276,7 +281,7 @@ testWith('python3', 'Python: its program tracks an event', async () => {
 
 testWith('go', 'Go: its program tracks an event', async () => {
   const {
-    own,
+    own: ownBlocks,
     cwd,
     commands,
     with: env,
@@ -284,7 +289,7 @@ testWith('go', 'Go: its program tracks an event', async () => {
     write('sightglass/sightglass.go', client)
     write('main.go', program)
   })
-  expect(await output(`${own[2]}\n${commands[1]}`, cwd, env)).toBe('')
+  expect(await output(`${ownBlocks[2]}\n${commands[1]}`, cwd, env)).toBe('')
   expect(await stored('go')).toEqual(tracked)
 })
 
@@ -336,8 +341,8 @@ test('Ask with an assistant: the files of each client, the command that writes t
   const scopes = JSON.parse(await output('sightglass key list --kind secret --json', folder, env)) as {
     keys: { prefix: string; scopes: string[] }[]
   }
-  const made = scopes.keys.find(({ prefix }) => key.startsWith(prefix))
-  expect(made?.scopes).toEqual(['traces:read', 'metrics:read', 'audit:read'])
+  const createdKey = scopes.keys.find(({ prefix }) => key.startsWith(prefix))
+  expect(createdKey?.scopes).toEqual(['traces:read', 'metrics:read', 'audit:read'])
   const question = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
   const bridge = `echo '${question}' | sightglass mcp --to ${appliance.url}`
   expect(await output(bridge, folder, { ...env, SIGHTGLASS_MCP_KEY: key })).toContain('"describe_record"')
@@ -355,9 +360,13 @@ test('owners and admins create keys; the page tells others to ask them', async (
   const viewer = { email: 'vi@example.com', password: 'correct horse viewer' }
   const args = ['--email', viewer.email, '--role', 'viewer', '--password-stdin']
   const { dataDir } = appliance
-  const made = await cli(['account', 'create', ...args], { dataDir, env: ownerEnv, stdin: viewer.password })
-  expect(made.code).toBe(0)
-  const before = await keysOf(appliance)
+  const accountExit = await cli(['account', 'create', ...args], {
+    dataDir,
+    env: ownerEnv,
+    stdin: viewer.password,
+  })
+  expect(accountExit.code).toBe(0)
+  const keysBefore = await keysOf(appliance)
   const refused = (text: string) => async (page: Page) => {
     await expectAccessibleInBothThemes(page)
     await page.getByRole('button', { name: 'Create an ingest key' }).click()
@@ -366,5 +375,5 @@ test('owners and admins create keys; the page tells others to ask them', async (
   }
   await withPage(url, refused('Sign in to the dashboard first, then click again.'))
   await withPage(url, refused('Only owners and admins can create keys. Ask one of them.'), { as: viewer })
-  expect(await keysOf(appliance)).toEqual(before)
+  expect(await keysOf(appliance)).toEqual(keysBefore)
 })

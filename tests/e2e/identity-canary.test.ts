@@ -24,8 +24,12 @@ const planted = new Map<string, string>([
 const answers: string[] = []
 
 let cookie = ''
-async function call(path: string, body?: unknown, more: Record<string, string> = {}): Promise<Response> {
-  const headers = { cookie, 'content-type': 'application/json', ...more }
+async function call(
+  path: string,
+  body?: unknown,
+  extraHeaders: Record<string, string> = {},
+): Promise<Response> {
+  const headers = { cookie, 'content-type': 'application/json', ...extraHeaders }
   const init = body === undefined ? { headers } : { method: 'POST', headers, body: JSON.stringify(body) }
   return fetch(appliance.url + path, init)
 }
@@ -49,8 +53,8 @@ test('secrets of every kind are created and used', async () => {
   cookie = signIn.headers.get('set-cookie')?.split(';')[0] ?? ''
   planted.set('session', cookie.split('=')[1] ?? '')
   for (const kind of ['ingest', 'secret', 'publishable']) {
-    const made = await shown<{ secret: string }>(call('/api/keys', { kind, label: `canary ${kind}` }))
-    planted.set(`${kind} key`, made.secret)
+    const createdKey = await shown<{ secret: string }>(call('/api/keys', { kind, label: `canary ${kind}` }))
+    planted.set(`${kind} key`, createdKey.secret)
   }
   const invitation = await shown<{ link: string }>(
     call('/api/invitations', { email: 'c@example.com', role: 'viewer' }),
@@ -64,11 +68,11 @@ test('secrets of every kind are created and used', async () => {
   planted.set('endpoint secret', hook.secret)
   const signing = await shown<{ secret: string }>(call('/api/webhooks/secret'))
   planted.set('signing secret', signing.secret)
-  const begun = await shown<{ seed: string; token: string }>(call('/api/account/second-factor/begin', {}))
-  planted.set('seed', begun.seed)
-  const code = new TOTP({ secret: Secret.fromBase32(begun.seed) }).generate()
+  const enrolment = await shown<{ seed: string; token: string }>(call('/api/account/second-factor/begin', {}))
+  planted.set('seed', enrolment.seed)
+  const code = new TOTP({ secret: Secret.fromBase32(enrolment.seed) }).generate()
   const set = await shown<{ recoveryCodes: string[] }>(
-    call('/api/account/second-factor', { token: begun.token, code, password: owner.password }),
+    call('/api/account/second-factor', { token: enrolment.token, code, password: owner.password }),
   )
   planted.set('recovery code', set.recoveryCodes[0] ?? '')
   planted.set('recovery code as kept', (set.recoveryCodes[0] ?? '').replaceAll('-', ''))
@@ -151,6 +155,6 @@ test('no file of the data folder contains a secret, and only its owner can read 
   for (const path of files(appliance.dataDir)) expect([path, statSync(path).mode & 0o077]).toEqual([path, 0])
 })
 
-function secretsIn(text: string, where = text.slice(0, 200)): string[] {
-  return [...planted].filter(([, secret]) => text.includes(secret)).map(([name]) => `${name} in ${where}`)
+function secretsIn(text: string, place = text.slice(0, 200)): string[] {
+  return [...planted].filter(([, secret]) => text.includes(secret)).map(([name]) => `${name} in ${place}`)
 }

@@ -76,22 +76,20 @@ test('the page explains why an identity without an account or with an unverified
 test('a forged, replayed or unsolicited callback signs nobody in', async () => {
   const start = await fetch(`${appliance.url}/api/oidc/start`, { redirect: 'manual' })
   const cookie = start.headers.get('set-cookie')?.split(';')[0] ?? ''
-  const asked = new URL(start.headers.get('location') ?? '')
-  expect([start.status, asked.origin, asked.searchParams.get('code_challenge_method')]).toEqual([
-    303,
-    provider.issuer,
-    'S256',
-  ])
-  const state = asked.searchParams.get('state') ?? ''
+  const authorizeUrl = new URL(start.headers.get('location') ?? '')
+  expect([start.status, authorizeUrl.origin, authorizeUrl.searchParams.get('code_challenge_method')]).toEqual(
+    [303, provider.issuer, 'S256'],
+  )
+  const state = authorizeUrl.searchParams.get('state') ?? ''
   const issuer = encodeURIComponent(provider.issuer)
-  for (const [query, sent, refused] of [
+  for (const [query, sentCookie, refused] of [
     [`code=made-up&state=${state}&iss=${issuer}`, cookie, 'failed'],
     [`code=made-up&state=other&iss=${issuer}`, cookie, 'expired'],
     [`code=made-up&state=${state}&iss=${issuer}`, '', 'expired'],
     [`error=access_denied&state=${state}&iss=${issuer}`, cookie, 'failed'],
   ] as const) {
     const back = await fetch(`${appliance.url}/api/oidc/callback?${query}`, {
-      headers: sent === '' ? {} : { cookie: sent },
+      headers: sentCookie === '' ? {} : { cookie: sentCookie },
       redirect: 'manual',
     })
     expect([back.status, back.headers.get('location')]).toEqual([303, `/sign-in?refused=${refused}`])
@@ -115,8 +113,8 @@ test('two tabs sign in side by side, and a stray callback ends neither', async (
   const stray = await call(new URL(`${appliance.url}/api/oidc/callback?code=a&state=${'x'.repeat(43)}`))
   expect(stray.headers.get('location')).toBe('/sign-in?refused=expired')
   for (const tab of tabs)
-    for (const { cookie: each } of tabs) {
-      const name = each.split('=')[0]!
+    for (const { cookie: tabCookie } of tabs) {
+      const name = tabCookie.split('=')[0]!
       expect(stray.headers.get('set-cookie') ?? '').not.toContain(name)
       expect(tab.url).toContain('state=')
     }

@@ -66,7 +66,7 @@ async function scan(page: Page, label: string): Promise<string> {
 
 test('a second factor is set up with an app and required at sign-in; a recovery code replaces the app', async () => {
   const password = 'a window of one’s own'
-  const made = await appliance.cli(
+  const accountExit = await appliance.cli(
     'account',
     'create',
     '--email',
@@ -75,7 +75,7 @@ test('a second factor is set up with an app and required at sign-in; a recovery 
     'admin',
     '--json',
   )
-  const { link } = JSON.parse(made.stdout) as { link: string }
+  const { link } = JSON.parse(accountExit.stdout) as { link: string }
   let seed = ''
   let recovery = ''
   await withPage(link, async (page) => {
@@ -120,9 +120,9 @@ test('a second factor is set up with an app and required at sign-in; a recovery 
   await withCode(recovery, async (page) => page.getByText('9 recovery codes left').waitFor())
 }, 90_000)
 
-const answeredLate = (then: Promise<void>) => async (route: Route) => {
+const answeredLate = (delay: Promise<void>) => async (route: Route) => {
   const headers = await route.request().allHeaders()
-  await then
+  await delay
   const answer = await fetch(route.request().url(), { headers })
   await route.fulfill({ status: answer.status, body: await answer.text() })
 }
@@ -161,9 +161,9 @@ test('a request sent before a switch of organization is refused without ending t
       const refused = page.waitForResponse((answer) => answer.status() === 401)
       // Sent with the old cookie, answered after the switch.
       await page.route('**/api/overview', answeredLate(isOpen.promise), { times: 1 })
-      const sent = page.waitForRequest('**/api/overview')
+      const overviewRequest = page.waitForRequest('**/api/overview')
       await page.getByRole('link', { name: 'Detect', exact: true }).click()
-      await sent // a busy browser goes back before the page has asked
+      await overviewRequest // a busy browser goes back before the page has asked
       await page.goBack()
       await page.getByRole('button', { name: 'Open Second Office' }).click()
       await page.getByRole('heading', { name: 'Overview', exact: true }).waitFor()

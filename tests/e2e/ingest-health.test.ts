@@ -33,10 +33,10 @@ const kinds: ((n: string) => [body: unknown, sums: Sums, type?: string])[] = [
   () => ['\n', [1, 1, 0, 0, 0], 'application/x-ndjson'],
 ]
 
-async function post(key: string, body: unknown, more: Record<string, string> = {}): Promise<void> {
+async function post(key: string, body: unknown, extraHeaders: Record<string, string> = {}): Promise<void> {
   const answer = await fetch(`${org.url}/v1/sdk/events`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...more },
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...extraHeaders },
     body: typeof body === 'string' ? body : JSON.stringify(body),
   })
   await answer.text()
@@ -47,7 +47,7 @@ async function numbers(page: Page, table: string, from: number): Promise<Map<str
   const rows = await page
     .getByRole('table', { name: table })
     .locator('tbody tr')
-    .evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent ?? '')))
+    .evaluateAll((elements) => elements.map((row) => [...row.children].map((cell) => cell.textContent ?? '')))
   const read = (text: string) => Number(text.replaceAll(',', ''))
   return new Map(rows.map((cells) => [cells[table === 'Keys' ? 0 : 1]!, cells.slice(from).map(read)]))
 }
@@ -58,7 +58,7 @@ async function facts(page: Page): Promise<number[]> {
 }
 
 test('empty at first, then equal to the requests sent, with rejected requests and senders that need attention', async () => {
-  const [one, two] = await Promise.all([org.makeKey('ingest', 'one'), org.makeKey('ingest', 'two')])
+  const [firstKey, two] = await Promise.all([org.makeKey('ingest', 'one'), org.makeKey('ingest', 'two')])
   await withOwner(`${org.url}/settings/ingest-health`, async (page) => {
     await page.getByText('No requests in this time range.').waitFor()
     expect(await page.getByText('No rejected requests or events.').isVisible()).toBe(true)
@@ -70,7 +70,7 @@ test('empty at first, then equal to the requests sent, with rejected requests an
         const label = n % 3 === 0 ? 'two' : 'one'
         const [body, added, type] = kinds[n % kinds.length]!(`${n}`)
         sums[label] = plus(sums[label]!, added)
-        await post(label === 'two' ? two : one, body, type === undefined ? {} : { 'content-type': type })
+        await post(label === 'two' ? two : firstKey, body, type === undefined ? {} : { 'content-type': type })
       }),
     )
     await org.makeKey('ingest', 'idle')
@@ -78,12 +78,12 @@ test('empty at first, then equal to the requests sent, with rejected requests an
     const old = event('old', { occurredAt: new Date(Date.now() - 3 * 3_600_000).toISOString() })
     await post(late, { events: [old] })
     await post(two, { events: [good('from a page')] }, { origin: 'https://shop.example' }) // refused before it counts
-    const all = plus(plus(sums['one']!, sums['two']!), [1, 0, 1, 0, 0])
+    const allSums = plus(plus(sums['one']!, sums['two']!), [1, 0, 1, 0, 0])
 
     await page.getByRole('button', { name: 'Refresh' }).click()
     await page.getByLabel('Totals').waitFor()
-    expect(await facts(page)).toEqual(all)
-    const [, , accepted, deduped, rejected] = all
+    expect(await facts(page)).toEqual(allSums)
+    const [, , accepted, deduped, rejected] = allSums
     const chart = page.getByRole('img', { name: /^Events per hour: / })
     expect(await chart.getAttribute('aria-label')).toBe(
       `Events per hour: ${accepted} accepted, ${deduped} deduplicated, ${rejected} rejected`,
@@ -112,7 +112,7 @@ test('empty at first, then equal to the requests sent, with rejected requests an
     expect(await page.locator('.rejected-table tbody tr').count()).toBeGreaterThan(50)
     await page.getByLabel('Time range').selectOption('Last 7 days')
     await page.getByText(/Events per hour/).waitFor()
-    expect(await facts(page)).toEqual(all)
+    expect(await facts(page)).toEqual(allSums)
     const hours = await page.getByRole('table', { name: 'By hour and key' }).locator('tbody tr').count()
     expect(hours).toBeGreaterThanOrEqual(3)
   })

@@ -41,17 +41,17 @@ export default async function Page() {
 `.replace('HEADERS', `import { headers } from ${JSON.stringify('next/headers')}`)
 const layout = `export default function Layout({ children }) { return <html><body>{children}</body></html> }`
 
-function expectEqual(what: string, given: unknown[], expected: unknown[]): void {
-  const count = Math.max(given.length, expected.length)
+function expectEqual(label: string, actual: unknown[], expected: unknown[]): void {
+  const count = Math.max(actual.length, expected.length)
   const wrong = Array.from({ length: count }, (_, index) => index).filter(
-    (index) => !isDeepStrictEqual(given[index], expected[index]),
+    (index) => !isDeepStrictEqual(actual[index], expected[index]),
   )
   for (const index of wrong)
     console.log(
-      `${what} ${index}: ${JSON.stringify(given[index])}\n  expected ${JSON.stringify(expected[index])}`,
+      `${label} ${index}: ${JSON.stringify(actual[index])}\n  expected ${JSON.stringify(expected[index])}`,
     )
-  if (wrong.length > 0) throw new Error(`${what}: ${wrong.length} of ${count} differ`)
-  console.log(`${what}: all ${count} as expected`)
+  if (wrong.length > 0) throw new Error(`${label}: ${wrong.length} of ${count} differ`)
+  console.log(`${label}: all ${count} as expected`)
 }
 
 async function step(name: string, dir: TempDir, command: string[]): Promise<void> {
@@ -70,7 +70,7 @@ async function built({ url }: Appliance): Promise<TempDir> {
   await step('npm install', dir, ['npm', 'install', '--no-audit', '--no-fund', ...packages])
   const guide = readFileSync(join(import.meta.dir, '../../server/guide/frameworks.md'), 'utf8')
   const blocks = guide.replaceAll('@address', url).split(/^```\n/m)
-  const block = (text: string): string => blocks.find((one) => one.includes(text))!
+  const block = (text: string): string => blocks.find((candidate) => candidate.includes(text))!
   const setUp = block('watchHttp()').replace("url.startsWith('/_next/')", "url.endsWith('/skipped')")
   const files = {
     'sightglass.js': setUp,
@@ -175,10 +175,10 @@ async function main(): Promise<void> {
     const denied = await ask('/drafts/one', gptBot)
     expectEqual('proxy.js', [denied.status, await denied.text()], [403, 'rule no-training'])
     const text = await (await ask('/drafts/one', 'ClaudeBot/1.0')).text()
-    const other = await (await ask('/drafts/one', 'PerplexityBot/1.0')).text()
+    const otherHtml = await (await ask('/drafts/one', 'PerplexityBot/1.0')).text()
     expectEqual(
       'pages',
-      [/product: \w+/.exec(text)?.[0], /product: \w+/.exec(other)?.[0]],
+      [/product: \w+/.exec(text)?.[0], /product: \w+/.exec(otherHtml)?.[0]],
       [undefined, 'product: PerplexityBot'],
     )
   } finally {

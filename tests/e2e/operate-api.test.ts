@@ -63,22 +63,28 @@ test('only operators can use backups; owners of an organization cannot', async (
     expect([path, (await server.call(path, { method })).status]).toEqual([path, 401])
     expect([path, (await owner.call(path, { method })).status]).toEqual([path, 403])
   }
-  expect((await list()).backups.map((each) => each.name)).toContain(name)
+  expect((await list()).backups.map((backup) => backup.name)).toContain(name)
 })
 
 test('a backup is created, listed, verified, downloaded and deleted, and each action is audited', async () => {
   const name = await makeOne()
-  const made = (await list()).backups.find((each) => each.name === name)!
-  expect(made).toMatchObject({ events: 2, encrypted: false, reason: 'manual', problem: null, checked: null })
-  expect(Object.keys(made)).not.toContain('path')
+  const createdBackup = (await list()).backups.find((backup) => backup.name === name)!
+  expect(createdBackup).toMatchObject({
+    events: 2,
+    encrypted: false,
+    reason: 'manual',
+    problem: null,
+    checked: null,
+  })
+  expect(Object.keys(createdBackup)).not.toContain('path')
   expect((await operator.post(`/api/backups/${name}/verify`)).status).toBe(202)
   const { backups } = await settled(({ checking }) => checking === null)
-  expect(backups.find((each) => each.name === name)!.checked).toMatchObject({ ok: true, problems: [] })
+  expect(backups.find((backup) => backup.name === name)!.checked).toMatchObject({ ok: true, problems: [] })
   const download = await operator.call(`/api/backups/${name}/file`)
   expect(download.headers.get('content-disposition')).toBe(`attachment; filename="${name}"`)
   const bytes = await download.bytes()
-  expect(bytes.length).toBe(made.bytes)
-  expect(new Bun.CryptoHasher('sha256').update(bytes).digest('hex')).toBe(made.sha256!)
+  expect(bytes.length).toBe(createdBackup.bytes)
+  expect(new Bun.CryptoHasher('sha256').update(bytes).digest('hex')).toBe(createdBackup.sha256!)
   expect((await operator.call(`/api/backups/${name}`, { method: 'DELETE' })).status).toBe(200)
   expect((await operator.call(`/api/backups/${name}`, { method: 'DELETE' })).status).toBe(404)
   const acts = ['backup.deleted', 'backup.downloaded', 'backup.created']
@@ -112,7 +118,7 @@ test('a damaged backup is shown as damaged, also by the doctor', async () => {
   writeFileSync(path, bytes)
   await operator.post(`/api/backups/${name}/verify`)
   const { backups } = await settled(({ checking }) => checking === null)
-  expect(backups.find((each) => each.name === name)!.checked).toMatchObject({ ok: false })
+  expect(backups.find((backup) => backup.name === name)!.checked).toMatchObject({ ok: false })
   writeFileSync(path, bytes.subarray(0, -1))
   const doctor = (await (await operator.call('/api/doctor')).json()) as Diagnosis
   expect(doctor.ok).toBe(false)
@@ -139,8 +145,8 @@ test('the schedule creates backups, deletes the oldest and leaves other files al
   const [first] = names()
   await until(() => !names().includes(first!))
   expect(names().length).toBeLessThanOrEqual(3) // for a moment, until the surplus one goes
-  const someone = await person(scheduled, scheduled.org, 'owner', { operator: true })
-  const state = (await (await someone.call('/api/backups')).json()) as BackupsJson
+  const operatorPerson = await person(scheduled, scheduled.org, 'owner', { operator: true })
+  const state = (await (await operatorPerson.call('/api/backups')).json()) as BackupsJson
   expect(state.schedule).toMatchObject({ cron: '* * * * * *', keep: 2, encrypted: true })
   expect(state.backups[0]).toMatchObject({ encrypted: true, reason: 'scheduled' })
   expect(JSON.stringify(state)).not.toContain('for the night')
@@ -150,10 +156,10 @@ test('a failed backup is listed as failed and leaves no partial file', async () 
   const dir = join(server.dataDir, 'a-file')
   writeFileSync(dir, 'in the way')
   await using broken = await testServer({ backup: { dir, cron: null, keep: 2, passphrase: null } })
-  const someone = await person(broken, broken.org, 'owner', { operator: true })
-  expect((await someone.post('/api/backups')).status).toBe(202)
+  const operatorPerson = await person(broken, broken.org, 'owner', { operator: true })
+  expect((await operatorPerson.post('/api/backups')).status).toBe(202)
   let state: BackupsJson
-  do state = (await (await someone.call('/api/backups')).json()) as BackupsJson
+  do state = (await (await operatorPerson.call('/api/backups')).json()) as BackupsJson
   while (state.running !== null)
   expect(state).toMatchObject({ backups: [], lastRun: { ok: false, name: null } })
 })

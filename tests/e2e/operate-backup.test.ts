@@ -33,7 +33,8 @@ async function filled(name: string): Promise<{ dataDir: string; backup: string; 
   await using appliance = await startAppliance({ dataDir })
   const key = await makeKey('ingest', dataDir)
   const secretKey = await makeKey('secret', dataDir)
-  for (let at = 0; at < 2_000; at += 500) await post(appliance.url, key, batch(`e${at}_`, 500))
+  for (let offset = 0; offset < 2_000; offset += 500)
+    await post(appliance.url, key, batch(`e${offset}_`, 500))
   const { path } = await json(['backup', 'create'], { dataDir })
   await post(appliance.url, key, batch('late', 100))
   return { dataDir, backup: String(path), secretKey }
@@ -67,54 +68,54 @@ test('a backup under full ingest delays no acknowledgement and restores with eve
   const dataDir = dir.join('loaded')
   const appliance = await startAppliance({ dataDir })
   const { key } = await json(['key', 'create', '--kind', 'ingest', '--label', 'load'], { dataDir })
-  let sent = 0
-  let during: number[] = []
+  let sentCount = 0
+  let latencies: number[] = []
   let stop = false
   const sender = async (number: number) => {
     for (let round = 0; !stop; round++) {
       const startMs = performance.now()
       const accepted = await post(appliance.url, String(key), batch(`s${number}r${round}i`, 100))
-      sent += accepted
-      during.push(performance.now() - startMs)
+      sentCount += accepted
+      latencies.push(performance.now() - startMs)
     }
   }
   const senders = Array.from({ length: 6 }, (_, number) => sender(number))
-  await until(() => during.length >= 100) // batches of 100 events
-  const aloneMs = Math.max(...during)
+  await until(() => latencies.length >= 100) // batches of 100 events
+  const aloneMs = Math.max(...latencies)
   const boundMs = Math.max(250, 3 * aloneMs) // on a busy machine everything waits, backup or not
-  let made: Record<string, unknown> = {}
-  let before = 0
+  let backupAnswer: Record<string, unknown> = {}
+  let countBefore = 0
   let worstMs = Infinity
   // Other load may delay what a backup does not. A delay by the backup itself comes with each of them.
   for (let times = 0; times < 5 && worstMs >= boundMs; times++) {
-    during = []
-    before = sent
-    made = await json(['backup', 'create'], { dataDir })
-    expect(during.length).toBeGreaterThan(senders.length)
-    worstMs = Math.max(...during)
+    latencies = []
+    countBefore = sentCount
+    backupAnswer = await json(['backup', 'create'], { dataDir })
+    expect(latencies.length).toBeGreaterThan(senders.length)
+    worstMs = Math.max(...latencies)
   }
   stop = true
   await Promise.all(senders)
   expect(worstMs).toBeLessThan(boundMs)
-  expect(Number(made['events'])).toBeGreaterThanOrEqual(before)
-  expect(Number(made['events'])).toBeLessThanOrEqual(sent)
+  expect(Number(backupAnswer['events'])).toBeGreaterThanOrEqual(countBefore)
+  expect(Number(backupAnswer['events'])).toBeLessThanOrEqual(sentCount)
   await appliance.stop()
 
-  const path = String(made['path'])
+  const path = String(backupAnswer['path'])
   const moved = dir.join('moved.backup')
   cpSync(path, moved)
   expect(await json(['backup', 'verify', moved])).toMatchObject({
     ok: true,
-    sha256: made['sha256'],
+    sha256: backupAnswer['sha256'],
     opened: true,
   })
   const elsewhere = dir.join('elsewhere')
   expect(await json(['restore', moved], { dataDir: elsewhere })).toMatchObject({
-    events: made['events'],
+    events: backupAnswer['events'],
     replaced: null,
   })
   expect(await json(['verify'], { dataDir: elsewhere })).toMatchObject({ ok: true, faults: [] })
-  expect(await countIn(elsewhere)).toBe(Number(made['events']))
+  expect(await countIn(elsewhere)).toBe(Number(backupAnswer['events']))
 })
 
 test('a restore is refused while a server uses the folder', async () => {
@@ -180,10 +181,10 @@ test('the passphrase comes from the environment or a file and is stored nowhere'
   const env = { SIGHTGLASS_BACKUP_PASSPHRASE: 'correct horse battery' }
   await using appliance = await startAppliance({ dataDir, env })
   // Backups that the command line requests use the server's passphrase.
-  const made = await json(['backup', 'create'], { dataDir })
-  expect(made).toMatchObject({ encrypted: true })
+  const backupAnswer = await json(['backup', 'create'], { dataDir })
+  expect(backupAnswer).toMatchObject({ encrypted: true })
   await appliance.stop()
-  const path = String(made['path'])
+  const path = String(backupAnswer['path'])
   expect(await json(['backup', 'verify', path], { env })).toMatchObject({ ok: true, opened: true })
   expect(await json(['backup', 'verify', path])).toMatchObject({ ok: true, opened: false })
   const file = dir.join('passphrase.txt')

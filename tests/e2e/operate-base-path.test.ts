@@ -95,8 +95,16 @@ test('outside the base path only health responds, and links and documents contai
     { url: '/a/b' },
   ])
   expect((await fetch(`${appliance.ingestUrl}/v1/limits`)).status).toBe(200)
-  const made = await appliance.cli('account', 'create', '--email=b@example.com', '--role=viewer', '--json')
-  expect((JSON.parse(made.stdout) as { link: string }).link).toStartWith('https://tools.example/a/b/reset#')
+  const accountExit = await appliance.cli(
+    'account',
+    'create',
+    '--email=b@example.com',
+    '--role=viewer',
+    '--json',
+  )
+  expect((JSON.parse(accountExit.stdout) as { link: string }).link).toStartWith(
+    'https://tools.example/a/b/reset#',
+  )
   const page = await get('/a/b/logs')
   const html = await page.text()
   expect(html).toContain('<meta name="base-path" content="/a/b"')

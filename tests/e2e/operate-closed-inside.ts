@@ -21,14 +21,14 @@ function packetsOut(): number {
 
 /** Proof that the counter counts: an attempt that goes nowhere. */
 async function attemptOutside(): Promise<number> {
-  const before = packetsOut()
+  const packetsBefore = packetsOut()
   await fetch('http://192.0.2.1/', { signal: AbortSignal.timeout(1_500) }).catch(() => {})
-  return packetsOut() - before
+  return packetsOut() - packetsBefore
 }
 
 /** As web servers write it: 23/Nov/2026:10:00:00 +0000. */
-function logTime(at: Date): string {
-  const [, day, month, year, time] = /^\w+, (\d+) (\w+) (\d+) ([\d:]+)/.exec(at.toUTCString())!
+function logTime(date: Date): string {
+  const [, day, month, year, time] = /^\w+, (\d+) (\w+) (\d+) ([\d:]+)/.exec(date.toUTCString())!
   return `${day}/${month}/${year}:${time} +0000`
 }
 

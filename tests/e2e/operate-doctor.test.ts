@@ -41,19 +41,19 @@ folderTest('doctor checks the options of the running server, not its own default
       '900TiB',
     ],
   })
-  const found = await diagnosis(appliance)
-  expect(found.get('options')?.detail).toContain(appliance.url)
-  expect(found.get('proxy')).toMatchObject({
+  const findings = await diagnosis(appliance)
+  expect(findings.get('options')?.detail).toContain(appliance.url)
+  expect(findings.get('proxy')).toMatchObject({
     status: 'failure',
     detail: expect.stringContaining('0.0.0.0/0'),
   })
-  expect(found.get('backup')?.detail).toContain(backups)
-  expect(found.get('backup-schedule')?.status).toBe('warning')
-  expect(found.get('retention')?.detail).toContain('7 days')
-  expect(found.get('disk')).toMatchObject({ status: 'failure' })
+  expect(findings.get('backup')?.detail).toContain(backups)
+  expect(findings.get('backup-schedule')?.status).toBe('warning')
+  expect(findings.get('retention')?.detail).toContain('7 days')
+  expect(findings.get('disk')).toMatchObject({ status: 'failure' })
   // Options of the command line have no effect beside a server.
-  const told = await diagnosis(appliance, '--backup-dir', dir.join('other'))
-  expect(told.get('backup')?.detail).toContain(backups)
+  const otherFindings = await diagnosis(appliance, '--backup-dir', dir.join('other'))
+  expect(otherFindings.get('backup')?.detail).toContain(backups)
   await appliance.stop()
   const alone = await diagnosis(appliance)
   expect(alone.get('options')?.detail).toContain('No server is running')
@@ -80,8 +80,8 @@ test('ready exits with 0 while /readyz is ready, and with 1 otherwise or without
   const dataDir = dir.join('data')
   expect((await cli(['ready'], { dataDir })).stderr).toContain('No server runs')
   const well = await startAppliance({ dataDir })
-  const asked = await well.cli('ready')
-  expect([asked.code, asked.stdout]).toEqual([0, 'ready\n'])
+  const readyExit = await well.cli('ready')
+  expect([readyExit.code, readyExit.stdout]).toEqual([0, 'ready\n'])
   await well.stop()
   expect((await cli(['ready'], { dataDir })).code).toBe(1)
   const full = await startAppliance({ dataDir, args: ['--disk-floor', '900TiB'] })

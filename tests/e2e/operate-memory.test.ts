@@ -13,27 +13,27 @@ beforeAll(() => void (dir = tempDir('memory')))
 afterAll(() => dir.remove())
 
 /** The smallest limit that it accepts, as it says itself. An idle server uses some MiB more or less at each start. */
-let least = ''
+let leastMemory = ''
 
 const leastOf = (refusal: string): string | undefined => /needs at least (\d+MiB)/.exec(refusal)?.[1]
 
 async function limited(name: string): Promise<Appliance> {
   // With the runtime options of `npm test` it would never return memory.
   const start = () =>
-    startAppliance({ args: ['--memory-limit', least], dataDir: dir.join(name), restarts: true })
+    startAppliance({ args: ['--memory-limit', leastMemory], dataDir: dir.join(name), restarts: true })
   return start().catch((refusal: Error) => {
-    const more = leastOf(refusal.message)
-    if (more === undefined) throw refusal
-    least = more
+    const nextMemory = leastOf(refusal.message)
+    if (nextMemory === undefined) throw refusal
+    leastMemory = nextMemory
     return start()
   })
 }
 
 async function keysOf(appliance: Appliance, org = 'default'): Promise<string[]> {
-  const made = ['a', 'b'].map((label) =>
+  const keyExits = ['a', 'b'].map((label) =>
     appliance.cli('key', 'create', '--kind', 'ingest', '--org', org, '--label', label, '--json'),
   )
-  return (await Promise.all(made)).map(({ stdout }) => (JSON.parse(stdout) as { key: string }).key)
+  return (await Promise.all(keyExits)).map(({ stdout }) => (JSON.parse(stdout) as { key: string }).key)
 }
 
 /** Bodies that do not end fill the memory, 3 MB after 3 MB, until it is so. */
@@ -51,7 +51,7 @@ async function fillUntil(
     await Bun.sleep(900) // the memory is checked once per second
     return false
   })
-  return () => open.forEach((one) => one.end())
+  return () => open.forEach((stalledRequest) => stalledRequest.end())
 }
 
 async function status(url: string, init: RequestInit = {}): Promise<number> {
@@ -78,7 +78,7 @@ test('a memory limit that is too small is refused at start with the smallest val
   expect(refused.stderr.trim().split('\n').at(-1)).toMatch(
     /--memory-limit 90\.0 MiB is too small: the idle server uses [\d.]+ MiB and needs at least \d+MiB$/,
   )
-  least = leastOf(refused.stderr) ?? ''
+  leastMemory = leastOf(refused.stderr) ?? ''
   await using appliance = await limited('small')
   for (let looks = 0; looks < 3; looks++, await Bun.sleep(1_000))
     expect(await status(`${appliance.url}/v1/traces`)).toBe(401)
@@ -98,12 +98,12 @@ test('near the limit reads wait while ingest continues', async () => {
   const headers = { authorization: `Bearer ${keys[0]}`, 'content-type': 'application/json' }
   const body = JSON.stringify({ events: [event('under_pressure')] })
   const read = () => fetch(`${appliance.url}/v1/traces`)
-  let seen: unknown
+  let pressureAnswers: unknown
   // Between two checks of the memory it may be free again: what counts was answered between two rejected reads.
   const end = await fillUntil(appliance, keys, async () => {
     const shed = await read()
     if (shed.status !== 503) return false
-    seen = {
+    pressureAnswers = {
       retryAfter: shed.headers.get('retry-after'),
       answer: await shed.json(),
       ingest: await status(`${appliance.url}/v1/sdk/events`, { method: 'POST', headers, body }),
@@ -112,7 +112,7 @@ test('near the limit reads wait while ingest continues', async () => {
     }
     return (await read()).status === 503
   })
-  expect(seen).toEqual({
+  expect(pressureAnswers).toEqual({
     retryAfter: expect.stringMatching(/^[1-5]$/),
     answer: expect.objectContaining({ error: 'overloaded' }),
     ingest: 202,
@@ -131,10 +131,10 @@ test('above the limit the server stops gracefully with code 0, so that its super
   }
   // Begun while there was room: later ones would be turned away.
   const bytes = 2_000_000
-  const begun = keys.flatMap((key) =>
+  const uploads = keys.flatMap((key) =>
     Array.from({ length: 12 }, () => openStalled(appliance.url, postHead(key, bytes))),
   )
-  const bodies = await Promise.all(begun)
+  const bodies = await Promise.all(uploads)
   for (const body of bodies) body.send(Buffer.alloc(bytes - 1, ' '))
   await until(async () => appliance.stderr().includes('memory_exhausted'))
   for (const body of bodies) body.end()

@@ -16,8 +16,8 @@ let backup = ''
 
 beforeAll(async () => {
   await (await startAppliance({ dataDir })).stop()
-  const made = await cli(['backup', 'create', '--json'], { dataDir })
-  backup = (JSON.parse(made.stdout) as { path: string }).path
+  const backupExit = await cli(['backup', 'create', '--json'], { dataDir })
+  backup = (JSON.parse(backupExit.stdout) as { path: string }).path
   expect(Bun.spawnSync(['mkfifo', temp.join('pipe')]).exitCode).toBe(0)
   mkdirSync(temp.join('folder'))
   symlinkSync('/dev/zero', temp.join('zero'))
@@ -114,7 +114,8 @@ test.if(noHang === null)(
   'shares that hang stop neither the other files, nor requests, nor SIGTERM',
   async () => {
     const names = ['logs', 'www', 'reports', 'sink'] as const
-    const hung = (name: (typeof names)[number], ...more: string[]) => temp.join(`hung-${name}`, ...more)
+    const hung = (name: (typeof names)[number], ...pathParts: string[]) =>
+      temp.join(`hung-${name}`, ...pathParts)
     for (const name of names) mkdirSync(hung(name))
     writeFileSync(hung('logs', 'access.log'), logLine('/before'))
     writeFileSync(hung('www', 'robots.txt'), 'User-agent: *\nDisallow: /a\n')

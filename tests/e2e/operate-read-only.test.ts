@@ -38,8 +38,8 @@ function stateOf(folder: string, leaveOut: RegExp = /^$/): string[] {
 /** A folder with data, as a clean end or a crash leaves it. */
 async function lived(dataDir: string, end: 'stop' | 'kill'): Promise<void> {
   const appliance = await startAppliance({ dataDir })
-  const made = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')
-  const { key } = JSON.parse(made.stdout) as { key: string }
+  const keyExit = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')
+  const { key } = JSON.parse(keyExit.stdout) as { key: string }
   const events = Array.from({ length: 50 }, (_, n) => event(`e${n}`))
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   await fetch(`${appliance.url}/v1/sdk/events`, { method: 'POST', headers, body: JSON.stringify({ events }) })
@@ -59,9 +59,9 @@ for (const end of ['stop', 'kill'] as const)
   test(`after a ${end} nothing in the folder changes`, async () => {
     using dir = tempDir('look')
     await lived(dir.join('data'), end)
-    const before = stateOf(dir.join('data'))
+    const stateBefore = stateOf(dir.join('data'))
     await lookAtAll(dir.join('data'))
-    expect(stateOf(dir.join('data'))).toEqual(before)
+    expect(stateOf(dir.join('data'))).toEqual(stateBefore)
   })
 
 for (const end of ['stop', 'kill'] as const)
@@ -90,8 +90,8 @@ test('read-only verbs beside a running server change no file of the database, lo
   // Its own writes of the start; the log is emptied in the first idle second, which is later on a busy machine.
   await until(() => statSync(`${dataDir}/sightglass.db-wal`).size === 0, 30_000)
   await Bun.sleep(500)
-  const own = /^(clock.*|reserve)$/
-  const before = stateOf(dataDir, own)
+  const ownFiles = /^(clock.*|reserve)$/
+  const stateBefore = stateOf(dataDir, ownFiles)
   await lookAtAll(dataDir)
-  expect(stateOf(dataDir, own)).toEqual(before)
+  expect(stateOf(dataDir, ownFiles)).toEqual(stateBefore)
 })

@@ -12,19 +12,24 @@ import { tempDir, type TempDir } from '../support/temp-dir.ts'
 setDefaultTimeout(120_000)
 
 let dir: TempDir
-const own = `${process.platform}-${process.arch}` as TargetName
+const ownTarget = `${process.platform}-${process.arch}` as TargetName
 // tests/e2e/packages.ts makes and installs the other packages.
-const wanted = { targets: [own], packages: ['helm'] as const, libraryFolder: null, url: null }
+const releaseOptions = { targets: [ownTarget], packages: ['helm'] as const, libraryFolder: null, url: null }
 
 beforeAll(async () => {
   dir = tempDir('release')
   const { privateKey } = generateKeyPairSync('ed25519')
   writeFileSync(dir.join('key.pem'), String(privateKey.export({ type: 'pkcs8', format: 'pem' })))
-  const said: string[] = []
-  const say = (line: string) => void said.push(line)
-  const missing = await release({ ...wanted, out: dir.join('one'), keyFile: dir.join('key.pem'), say })
-  expect([missing, said]).toEqual([[], [`built ${own}`]])
-  writeFileSync(dir.join('sightglass'), Bun.gunzipSync(read(`sightglass-${version}-${own}.gz`)))
+  const messages: string[] = []
+  const say = (line: string) => void messages.push(line)
+  const missing = await release({
+    ...releaseOptions,
+    out: dir.join('one'),
+    keyFile: dir.join('key.pem'),
+    say,
+  })
+  expect([missing, messages]).toEqual([[], [`built ${ownTarget}`]])
+  writeFileSync(dir.join('sightglass'), Bun.gunzipSync(read(`sightglass-${version}-${ownTarget}.gz`)))
 }, 120_000)
 afterAll(() => dir.remove())
 
@@ -42,7 +47,7 @@ test('the same sources give the same bytes, and the folder contains nothing else
     'THIRD-PARTY-LICENSES.txt',
     'VERIFY.txt',
     `sightglass-${version}-helm.tgz`,
-    `sightglass-${version}-${own}.gz`,
+    `sightglass-${version}-${ownTarget}.gz`,
     `sightglass-${version}.cdx.json`,
     'sightglass-release.asc',
     'sightglass-release.pub',
@@ -75,7 +80,7 @@ test('the executable inside runs', async () => {
 test('the bill of materials names every component once, with a package URL and a licence', () => {
   const bom = JSON.parse(read(`sightglass-${version}.cdx.json`).toString())
   expect(bom).toMatchObject({ bomFormat: 'CycloneDX', specVersion: '1.6' })
-  const purls = bom.components.map((each: { purl: string }) => each.purl)
+  const purls = bom.components.map((component: { purl: string }) => component.purl)
   expect(new Set(purls).size).toBe(purls.length)
   expect(purls.some((purl: string) => purl.startsWith('pkg:npm/elysia@'))).toBe(true)
   const scoped = JSON.parse(cycloneDx('1.0.0', [{ name: '@a/b', version: '2.0.0', license: 'MIT' }]))
@@ -85,7 +90,7 @@ test('the bill of materials names every component once, with a package URL and a
 test('a folder with other files is left unchanged', async () => {
   mkdirSync(dir.join('photos'))
   writeFileSync(dir.join('photos', 'one.jpg'), 'dear')
-  const options = { ...wanted, out: dir.join('photos'), keyFile: null, say: () => {} }
+  const options = { ...releaseOptions, out: dir.join('photos'), keyFile: null, say: () => {} }
   expect(await release(options).catch(String)).toContain('not empty and holds no release')
   expect(readFileSync(dir.join('photos', 'one.jpg'), 'utf8')).toBe('dear')
 })
@@ -93,5 +98,5 @@ test('a folder with other files is left unchanged', async () => {
 test('targets are selected by name, and an unknown name is refused', () => {
   expect(readTargets('linux-x64,windows-x64')).toEqual(['linux-x64', 'windows-x64'])
   expect(() => readTargets('linux-x64,amiga')).toThrow('amiga')
-  expect(targetNames).toContain(own)
+  expect(targetNames).toContain(ownTarget)
 })

@@ -19,7 +19,7 @@ async function doctor(dataDir: string, ...args: string[]): Promise<{ code: numbe
   return { code, ...(JSON.parse(stdout) as Diagnosis) }
 }
 
-const check = ({ checks }: Diagnosis, id: string) => checks.find((each) => each.id === id)
+const check = ({ checks }: Diagnosis, id: string) => checks.find((finding) => finding.id === id)
 
 test('the doctor passes beside a server and alone; warnings exit with 0, failures with 1', async () => {
   const dataDir = dir.join('well')
@@ -132,9 +132,9 @@ async function post(
   appliance: Appliance,
   key: string,
   events: unknown[],
-  more: Record<string, string> = {},
+  extraHeaders: Record<string, string> = {},
 ): Promise<number> {
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...more }
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...extraHeaders }
   const answer = await fetch(`${appliance.url}/v1/sdk/events`, {
     method: 'POST',
     headers,

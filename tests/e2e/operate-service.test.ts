@@ -24,7 +24,7 @@ setDefaultTimeout(40_000)
 
 let dir: TempDir
 const unitDir = () => dir.join('units')
-const told = () =>
+const readMessages = () =>
   existsSync(dir.join('told')) ? readFileSync(dir.join('told'), 'utf8').trim().split('\n') : []
 
 beforeAll(() => {
@@ -61,7 +61,7 @@ test('a dry run prints a unit and changes nothing', async () => {
     '/mnt/my "50%" backups',
   )
   expect(code).toBe(0)
-  expect([existsSync(unitDir()), told()]).toEqual([false, []])
+  expect([existsSync(unitDir()), readMessages()]).toEqual([false, []])
   expect(stdout).toContain('"--backup-dir=/mnt/my \\"50%%\\" backups"')
   expect(stdout).toContain('--data-dir=/var/lib/sightglass --listen=0.0.0.0:7400')
   for (const line of [
@@ -89,12 +89,12 @@ testWith('systemd-analyze', 'systemd accepts the unit', async (path) => {
 })
 
 test('a socket is in a folder that systemd creates or that the unit may write to', async () => {
-  const ours = await install('--dry-run', '--listen', 'unix:/run/sightglass/http.sock')
-  expect(ours.stdout).toContain('RuntimeDirectory=sightglass\n')
-  expect(ours.stdout).not.toContain('ReadWritePaths')
-  const theirs = await install('--dry-run', '--listen', 'unix:/srv/web/sightglass.sock')
-  expect(theirs.stdout).toContain('ReadWritePaths=/srv/web\n')
-  expect(theirs.stdout).not.toContain('RuntimeDirectory')
+  const ownExit = await install('--dry-run', '--listen', 'unix:/run/sightglass/http.sock')
+  expect(ownExit.stdout).toContain('RuntimeDirectory=sightglass\n')
+  expect(ownExit.stdout).not.toContain('ReadWritePaths')
+  const foreignExit = await install('--dry-run', '--listen', 'unix:/srv/web/sightglass.sock')
+  expect(foreignExit.stdout).toContain('ReadWritePaths=/srv/web\n')
+  expect(foreignExit.stdout).not.toContain('RuntimeDirectory')
 })
 
 test('a relative path becomes absolute in the unit, because the service starts in another folder', async () => {
@@ -119,7 +119,7 @@ test('the service is installed, shown, installed again and removed, with this ex
   const installed = await install('--json')
   expect([installed.code, installed.stderr]).toEqual([0, ''])
   expect(JSON.parse(installed.stdout)).toMatchObject({ installed: true, enabled: true, active: 'active' })
-  expect(told().slice(-5)).toEqual([
+  expect(readMessages().slice(-5)).toEqual([
     'daemon-reload',
     'enable sightglass.service',
     'restart sightglass.service',
@@ -134,7 +134,7 @@ test('the service is installed, shown, installed again and removed, with this ex
   expect((await install('--listen', '127.0.0.1:7500')).code).toBe(0)
   expect(readFileSync(`${unitDir()}/sightglass.service`, 'utf8')).toContain('--listen=127.0.0.1:7500')
   expect((await service('uninstall')).stdout).toContain('The data stays')
-  expect(told().slice(-2)).toEqual(['disable --now sightglass.service', 'daemon-reload'])
+  expect(readMessages().slice(-2)).toEqual(['disable --now sightglass.service', 'daemon-reload'])
   expect(existsSync(`${unitDir()}/sightglass.service`)).toBe(false)
   expect((await service('uninstall')).stdout).toContain('is not installed')
 })
@@ -266,7 +266,7 @@ test('the executable lists its third-party licenses', async () => {
     components: { name: string; license: string }[]
   }
   for (const name of ['bun', 'elysia', 'drizzle-orm', 'preact', 'croner'])
-    expect(components.map((each) => each.name)).toContain(name)
+    expect(components.map((component) => component.name)).toContain(name)
   expect(components.filter(({ license }) => license === 'unknown')).toEqual([])
   const { stdout } = await cli(['licenses'])
   expect(stdout.match(/Permission is hereby granted/g)!.length).toBeGreaterThan(5)

@@ -61,13 +61,13 @@ test('the log continues after its disk was full, with the lines written meanwhil
     const path = `${disk}/sightglass.log`
     const server = await startWithLogFile(dir.join('data'), path)
     spawnSync('dd', ['if=/dev/zero', `of=${disk}/filler`, 'bs=4k'])
-    const before = readFileSync(path, 'utf8').length
+    const sizeBefore = readFileSync(path, 'utf8').length
     for (let n = 0; n < 400; n++) {
       server.hangUp()
       await Bun.sleep(2)
     }
     rmSync(`${disk}/filler`)
-    await until(() => readFileSync(path, 'utf8').length > before + 4_096)
+    await until(() => readFileSync(path, 'utf8').length > sizeBefore + 4_096)
     expect(await server.stop()).toBe(0)
     const lines = readFileSync(path, 'utf8').trim().split('\n')
     expect(lines.map((line) => JSON.parse(line).event as string).at(-1)).toBe('stopped')

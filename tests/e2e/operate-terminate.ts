@@ -24,23 +24,23 @@ export async function terminateUnderLoad(dataDir: string, rounds: number): Promi
     const sending = Array.from({ length: senders }, (_, sender) =>
       sendUntilRefused(appliance, key, `r${round}s${sender}`, acknowledged),
     )
-    const before = acknowledged.length
-    await until(() => acknowledged.length >= before + 50 + (round % 5) * 50)
+    const countBefore = acknowledged.length
+    await until(() => acknowledged.length >= countBefore + 50 + (round % 5) * 50)
     codes.push((await appliance.stop()).code)
     await Promise.all(sending)
   }
   await using appliance = await startAppliance({ dataDir })
   let lost = 0
-  for (let at = 0; at < acknowledged.length; at += 1_000) {
-    const answer = await send(appliance, key, acknowledged.slice(at, at + 1_000))
+  for (let offset = 0; offset < acknowledged.length; offset += 1_000) {
+    const answer = await send(appliance, key, acknowledged.slice(offset, offset + 1_000))
     lost += ((await answer.json()) as { accepted: number }).accepted
   }
   return { codes, acknowledged: acknowledged.length, lost }
 }
 
 async function newKey(appliance: Appliance): Promise<string> {
-  const made = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')
-  return (JSON.parse(made.stdout) as { key: string }).key
+  const keyResult = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')
+  return (JSON.parse(keyResult.stdout) as { key: string }).key
 }
 
 function send(appliance: Appliance, key: string, ids: string[]): Promise<Response> {
@@ -55,8 +55,8 @@ async function sendUntilRefused(
   name: string,
   acknowledged: string[],
 ): Promise<void> {
-  for (let at = 0; ; at++) {
-    const ids = Array.from({ length: batchEvents }, (_, index) => `${name}a${at}i${index}`)
+  for (let round = 0; ; round++) {
+    const ids = Array.from({ length: batchEvents }, (_, index) => `${name}a${round}i${index}`)
     const status = await send(appliance, key, ids).then(
       (answer) => answer.status,
       () => 0, // cut: it may be stored or not
@@ -67,8 +67,8 @@ async function sendUntilRefused(
 }
 
 if (import.meta.main) {
-  const asked = process.argv.indexOf('--rounds')
-  const rounds = asked < 0 ? 10 : Number(process.argv[asked + 1])
+  const roundsIndex = process.argv.indexOf('--rounds')
+  const rounds = roundsIndex < 0 ? 10 : Number(process.argv[roundsIndex + 1])
   using dir = tempDir('terminated')
   const { codes, acknowledged, lost } = await terminateUnderLoad(dir.join('data'), rounds)
   const badly = codes.filter((code) => code !== 0).length

@@ -166,7 +166,7 @@ test('a certificate and key that do not match are refused at start in one line',
   for (const [args, code, saying] of cases) {
     const ended = await start(...args)
     expect([args, ended.code, ended.stderr]).toEqual([args, code, expect.stringMatching(saying)])
-    const said = ended.stderr.split('\n').filter((line) => !line.startsWith('{')) // its log
-    expect(said.length).toBe(2)
+    const messages = ended.stderr.split('\n').filter((line) => !line.startsWith('{')) // its log
+    expect(messages.length).toBe(2)
   }
 })

@@ -67,12 +67,15 @@ afterAll(async () => {
 /** Only the server has the address of the database, as a unit of systemd with an environment file has. */
 const upgrade = (file: string, ...args: string[]): Promise<Exit> => {
   const control = ['--stop', `sh ${dir.join('stop')}`, '--start', `sh ${dir.join('start')}`, '--trust']
-  const own = ['--executable', executable(), '--unit-dir', dir.join('none'), '--json']
-  return cli(['upgrade', file, ...own, ...control, ...args], { dataDir: dataDir(), timeoutMs: 50_000 })
+  const upgradeArgs = ['--executable', executable(), '--unit-dir', dir.join('none'), '--json']
+  return cli(['upgrade', file, ...upgradeArgs, ...control, ...args], {
+    dataDir: dataDir(),
+    timeoutMs: 50_000,
+  })
 }
 
 test('a node gets another executable without a backup, which its operators make', async () => {
-  const before = pid()
+  const pidBefore = pid()
   const { code, stdout, stderr } = await upgrade(release('2.0.0', script('2.0.0')))
   expect([code, stderr]).toEqual([0, ''])
   expect(JSON.parse(stdout)).toMatchObject({
@@ -82,7 +85,7 @@ test('a node gets another executable without a backup, which its operators make'
     migrates: false,
     restarted: true,
   })
-  expect([readFileSync(executable(), 'utf8'), pid() === before]).toEqual([script('2.0.0'), false])
+  expect([readFileSync(executable(), 'utf8'), pid() === pidBefore]).toEqual([script('2.0.0'), false])
 })
 
 const message = ({ stderr }: Exit) => (JSON.parse(stderr) as { message: string }).message

@@ -62,8 +62,8 @@ afterAll(() => {
 
 const upgrade = (file: string, ...args: string[]): Promise<Exit> => {
   const control = ['--stop', `sh ${dir.join('stop')}`, '--start', `sh ${dir.join('start')}`]
-  const own = ['--executable', executable(), '--unit-dir', dir.join('none'), '--json']
-  return cli(['upgrade', file, ...own, ...control, ...args], { dataDir: data(), timeoutMs: 50_000 })
+  const upgradeArgs = ['--executable', executable(), '--unit-dir', dir.join('none'), '--json']
+  return cli(['upgrade', file, ...upgradeArgs, ...control, ...args], { dataDir: data(), timeoutMs: 50_000 })
 }
 const withKey = () => ['--key', dir.join('key.pub')]
 const message = ({ stderr }: Exit) => (JSON.parse(stderr) as { message: string }).message
@@ -73,7 +73,7 @@ async function events(): Promise<number> {
 }
 
 test('a file that is altered, unknown, unsigned or of another machine is refused, and nothing changes', async () => {
-  const before = pid()
+  const pidBefore = pid()
   const altered = release('1.1.0', script('1.1.0'))
   writeFileSync(altered, Bun.gzipSync(Buffer.from(script('6.6.6'))))
   expect(message(await upgrade(altered, ...withKey(), '--trust'))).toContain(
@@ -81,9 +81,9 @@ test('a file that is altered, unknown, unsigned or of another machine is refused
   )
   const unsigned = release('1.2.0', script('1.2.0'), null)
   expect(message(await upgrade(unsigned, ...withKey()))).toContain('SHA256SUMS is not signed')
-  const other = release('1.3.0', script('1.3.0'), generateKeyPairSync('ed25519').privateKey)
-  expect(message(await upgrade(other, ...withKey()))).toContain('not signed with the key in')
-  expect(message(await upgrade(other))).toContain('not signed with a release key')
+  const foreignRelease = release('1.3.0', script('1.3.0'), generateKeyPairSync('ed25519').privateKey)
+  expect(message(await upgrade(foreignRelease, ...withKey()))).toContain('not signed with the key in')
+  expect(message(await upgrade(foreignRelease))).toContain('not signed with a release key')
   const machine = release('1.4.0', 'no executable')
   expect(message(await upgrade(machine, ...withKey()))).toContain('does not run on this machine')
   const newer = `[ "$1" = migrate ] && exec echo '{"state":"newer"}'`
@@ -92,7 +92,7 @@ test('a file that is altered, unknown, unsigned or of another machine is refused
   expect([readFileSync(executable(), 'utf8'), readdirSync(dir.join('bin')), pid()]).toEqual([
     script('1.0.0'),
     ['sightglass'],
-    before,
+    pidBefore,
   ])
 })
 
@@ -110,10 +110,10 @@ function writeUnit(): Record<string, string> {
 }
 
 test('a signed file is installed after a backup, and the service runs it with its data', async () => {
-  const before = pid()
-  const own = ['--executable', executable(), '--unit-dir', dir.join('units'), '--json']
+  const pidBefore = pid()
+  const upgradeArgs = ['--executable', executable(), '--unit-dir', dir.join('units'), '--json']
   const { code, stdout, stderr } = await cli(
-    ['upgrade', release('2.0.0', script('2.0.0')), ...own, ...withKey()],
+    ['upgrade', release('2.0.0', script('2.0.0')), ...upgradeArgs, ...withKey()],
     { env: writeUnit() },
   )
   expect([code, stderr]).toEqual([0, ''])
@@ -130,7 +130,7 @@ test('a signed file is installed after a backup, and the service runs it with it
     script('2.0.0'),
     script('1.0.0'),
   ])
-  expect([pid() === before, await events()]).toEqual([false, 2])
+  expect([pid() === pidBefore, await events()]).toEqual([false, 2])
 })
 
 test('when the server does not become ready, the previous executable runs again with the data', async () => {

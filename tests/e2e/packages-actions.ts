@@ -7,12 +7,12 @@ import type { TargetName } from '../../scripts/release-targets.ts'
 import { version } from '../../server/system/version.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
-export const own = `${process.platform}-${process.arch}` as TargetName
+export const ownTarget = `${process.platform}-${process.arch}` as TargetName
 
-export function expectEqual(what: string, given: unknown, expected: unknown): void {
-  if (!Bun.deepEquals(given, expected))
-    throw new Error(`${what}: ${JSON.stringify(given)}, expected ${JSON.stringify(expected)}`)
-  console.log(`ok  ${what}: ${JSON.stringify(given)}`)
+export function expectEqual(label: string, actualValue: unknown, expected: unknown): void {
+  if (!Bun.deepEquals(actualValue, expected))
+    throw new Error(`${label}: ${JSON.stringify(actualValue)}, expected ${JSON.stringify(expected)}`)
+  console.log(`ok  ${label}: ${JSON.stringify(actualValue)}`)
 }
 
 /** Its standard output. Throws with all of its output when it fails. */
@@ -53,10 +53,13 @@ export function change(path: string, from: string, to: string): void {
   )
 }
 
-export async function release(sources: string, out: string, ...more: string[]): Promise<void> {
-  await succeed([process.execPath, 'scripts/release.ts', '--out', out, '--targets', own, ...more], {
-    cwd: sources,
-  })
+export async function release(sources: string, out: string, ...releaseArgs: string[]): Promise<void> {
+  await succeed(
+    [process.execPath, 'scripts/release.ts', '--out', out, '--targets', ownTarget, ...releaseArgs],
+    {
+      cwd: sources,
+    },
+  )
 }
 
 export interface Life {
@@ -105,8 +108,8 @@ export async function lifeOfPackage({ kind, lower, older, newer }: LifeOptions):
       : []),
     'exec "$@"',
   ]
-  const named = [`/older/${basename(older)}`, `/newer/${basename(newer)}`]
-  const inside = [process.execPath, join(import.meta.dir, 'packages-inside.ts'), kind, root, ...named]
+  const packagePaths = [`/older/${basename(older)}`, `/newer/${basename(newer)}`]
+  const inside = [process.execPath, join(import.meta.dir, 'packages-inside.ts'), kind, root, ...packagePaths]
   const child = Bun.spawn(['unshare', '--mount', '--net', 'sh', '-c', steps.join(' && '), 'sh', ...inside], {
     stdout: 'pipe',
     stderr: 'pipe',

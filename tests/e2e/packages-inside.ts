@@ -8,7 +8,7 @@ import { event } from '../support/events.ts'
 import { until } from '../support/until.ts'
 
 const [kind = '', root = '', older = '', newer = ''] = process.argv.slice(2)
-const at = (path: string): string => join(root, path)
+const pathInRoot = (path: string): string => join(root, path)
 const address = 'http://127.0.0.1:7400'
 const config = ['--config', '/etc/sightglass/sightglass.toml']
 
@@ -63,11 +63,11 @@ done
 `
 
 function prepare(): void {
-  mkdirSync(at('run/systemd/system'), { recursive: true })
-  rmSync(at('usr/sbin/policy-rc.d'), { force: true }) // a container forbids starting services with it
-  rmSync(at('usr/bin/systemctl'), { force: true })
-  writeFileSync(at('usr/bin/systemctl'), systemctl)
-  chmodSync(at('usr/bin/systemctl'), 0o755)
+  mkdirSync(pathInRoot('run/systemd/system'), { recursive: true })
+  rmSync(pathInRoot('usr/sbin/policy-rc.d'), { force: true }) // a container forbids starting services with it
+  rmSync(pathInRoot('usr/bin/systemctl'), { force: true })
+  writeFileSync(pathInRoot('usr/bin/systemctl'), systemctl)
+  chmodSync(pathInRoot('usr/bin/systemctl'), 0o755)
 }
 
 /** Without the index of all manuals of the machine, and without syncing files of a folder that is removed. */
@@ -96,7 +96,7 @@ const ready = () =>
       () => false,
     ),
   )
-const pid = (): string => readFileSync(at('tmp/server.pid'), 'utf8').trim()
+const pid = (): string => readFileSync(pathInRoot('tmp/server.pid'), 'utf8').trim()
 
 async function count(key: string): Promise<number> {
   const headers = { authorization: `Bearer ${key}`, accept: 'application/x-ndjson' }
@@ -132,30 +132,30 @@ async function lifeOfPackage(manager: (typeof packages)['deb']): Promise<object>
   if (kind === 'rpm') await succeed('systemctl', 'enable', '--now', 'sightglass.service')
   await ready()
   const firstPid = pid()
-  const state = statSync(at('var/lib/sightglass'))
-  const before = {
+  const state = statSync(pathInRoot('var/lib/sightglass'))
+  const stateBefore = {
     hint: `${installed.stdout}${installed.stderr}`,
     verified: kind === 'rpm' ? (await succeed('rpm', '--checksig', '--verbose', older)).stdout : '',
     version: await version(),
     ownAccount: accounts().length === 1 && accounts()[0] === String(state.uid) && state.uid !== 0,
-    secretMode: (statSync(at('etc/sightglass/environment')).mode & 0o777).toString(8),
-    asked: readFileSync(at('tmp/systemctl.log'), 'utf8').trim().split('\n'),
+    secretMode: (statSync(pathInRoot('etc/sightglass/environment')).mode & 0o777).toString(8),
+    asked: readFileSync(pathInRoot('tmp/systemctl.log'), 'utf8').trim().split('\n'),
     files: ['man/man1/sightglass.1.gz', 'bash-completion/completions/sightglass'].map((name) =>
-      existsSync(at(`usr/share/${name}`)),
+      existsSync(pathInRoot(`usr/share/${name}`)),
     ),
   }
   const ingest = await makeKey('ingest')
   const secret = await makeKey('secret')
   const posted = await post(ingest, 'before')
-  const changed = `${readFileSync(at('etc/sightglass/sightglass.toml'), 'utf8')}retention-days = "30"\n`
-  writeFileSync(at('etc/sightglass/sightglass.toml'), changed)
+  const changed = `${readFileSync(pathInRoot('etc/sightglass/sightglass.toml'), 'utf8')}retention-days = "30"\n`
+  writeFileSync(pathInRoot('etc/sightglass/sightglass.toml'), changed)
 
   await manager.upgrade(newer)
   await ready()
   const upgraded = {
     version: await version(),
     restarted: pid() !== firstPid,
-    configKept: readFileSync(at('etc/sightglass/sightglass.toml'), 'utf8') === changed,
+    configKept: readFileSync(pathInRoot('etc/sightglass/sightglass.toml'), 'utf8') === changed,
     posted: await post(ingest, 'after'),
     events: await count(secret),
   }
@@ -163,20 +163,20 @@ async function lifeOfPackage(manager: (typeof packages)['deb']): Promise<object>
   const removal = await manager.remove()
   const removed = {
     said: removal.stderr,
-    stopped: !existsSync(at('tmp/server.pid')),
-    executable: existsSync(at('usr/bin/sightglass')),
-    data: existsSync(at('var/lib/sightglass/sightglass.db')),
+    stopped: !existsSync(pathInRoot('tmp/server.pid')),
+    executable: existsSync(pathInRoot('usr/bin/sightglass')),
+    data: existsSync(pathInRoot('var/lib/sightglass/sightglass.db')),
     account: (await inside('getent', 'passwd', 'sightglass')).code === 0,
   }
-  return { before, posted, upgraded, removed, purged: kind === 'deb' ? await purge() : null }
+  return { before: stateBefore, posted, upgraded, removed, purged: kind === 'deb' ? await purge() : null }
 }
 
 async function purge(): Promise<object> {
   const { stderr } = await succeed('dpkg', '--purge', 'sightglass')
   return {
     said: stderr,
-    config: existsSync(at('etc/sightglass')),
-    data: existsSync(at('var/lib/sightglass/sightglass.db')),
+    config: existsSync(pathInRoot('etc/sightglass')),
+    data: existsSync(pathInRoot('var/lib/sightglass/sightglass.db')),
   }
 }
 
@@ -184,9 +184,11 @@ try {
   const answer = await lifeOfPackage(packages[kind as keyof typeof packages])
   process.stdout.write(`${JSON.stringify(answer)}\n`)
 } catch (error) {
-  const log = existsSync(at('tmp/server.log')) ? readFileSync(at('tmp/server.log'), 'utf8') : ''
+  const log = existsSync(pathInRoot('tmp/server.log'))
+    ? readFileSync(pathInRoot('tmp/server.log'), 'utf8')
+    : ''
   process.stderr.write(`${String(error)}\n${log.slice(-4_000)}\n`)
   process.exitCode = 1
 } finally {
-  if (existsSync(at('tmp/server.pid'))) process.kill(Number(pid()), 'SIGKILL')
+  if (existsSync(pathInRoot('tmp/server.pid'))) process.kill(Number(pid()), 'SIGKILL')
 }

@@ -35,7 +35,8 @@ beforeAll(async () => {
 })
 const pids: number[] = []
 afterAll(() => {
-  for (const pid of pids.filter((each) => existsSync(`/proc/${each}`))) process.kill(pid, 'SIGKILL')
+  for (const pid of pids.filter((candidatePid) => existsSync(`/proc/${candidatePid}`)))
+    process.kill(pid, 'SIGKILL')
   dir.remove()
 })
 
@@ -50,8 +51,10 @@ interface Served {
 /** A server that has acknowledged events and receives more. */
 async function serve(command: string[], name: string): Promise<Served> {
   const data = dir.join(name)
-  const made = await cli(['key', 'create', '--kind', 'ingest', '--label', 'x', '--json'], { dataDir: data })
-  const { key } = JSON.parse(made.stdout) as { key: string }
+  const keyResult = await cli(['key', 'create', '--kind', 'ingest', '--label', 'x', '--json'], {
+    dataDir: data,
+  })
+  const { key } = JSON.parse(keyResult.stdout) as { key: string }
   const child = run([...command, 'serve', '--listen', '127.0.0.1:0', '--data-dir', data], {
     cwd: cwd(),
     env: env(),
@@ -78,7 +81,7 @@ async function serve(command: string[], name: string): Promise<Served> {
 
 /** The process that has the database open. */
 function serverPid(data: string): number {
-  const found = readdirSync('/proc').filter((name) => {
+  const serverPids = readdirSync('/proc').filter((name) => {
     try {
       return /^\d+$/.test(name) &&
         readFileSync(`/proc/${name}/cmdline`, 'utf8').startsWith(`${executable()}\0`)
@@ -88,8 +91,8 @@ function serverPid(data: string): number {
       return false // it has ended
     }
   })
-  expect(found).toHaveLength(1)
-  return Number(found[0])
+  expect(serverPids).toHaveLength(1)
+  return Number(serverPids[0])
 }
 
 const executable = () => join(cwd(), `node_modules/@sightglass/linux-${process.arch}/bin/sightglass`)

@@ -23,7 +23,7 @@ const texts = {
   thirdParty: 'others',
   completions: { bash: 'bash', zsh: 'zsh', fish: 'fish' },
 }
-const made = { version: '1.0.0', executable: pack(Buffer.from('#!/bin/sh\n')), texts, key }
+const releaseParts = { version: '1.0.0', executable: pack(Buffer.from('#!/bin/sh\n')), texts, key }
 
 beforeAll(() => {
   dir = tempDir('signatures')
@@ -48,9 +48,9 @@ function debsigPolicy(id: string): string {
 }
 
 /** A copy of the file with one bit changed. */
-function altered(name: string, at: number): string {
+function altered(name: string, byteIndex: number): string {
   const bytes = readFileSync(dir.join(name))
-  bytes[at]! ^= 1
+  bytes[byteIndex]! ^= 1
   writeFileSync(dir.join(`altered-${name}`), bytes)
   return `altered-${name}`
 }
@@ -68,20 +68,20 @@ testWith(
       return { text, packet: key.sign(text) }
     })
     // The two numbers at its end are written without the zeros that they begin with.
-    const byLength = new Map(signed.map((each) => [each.packet.length, each]))
+    const byLength = new Map(signed.map((signature) => [signature.packet.length, signature]))
     expect(byLength.size).toBeGreaterThanOrEqual(2)
     for (const [kind, { text, packet }] of byLength) {
       writeFileSync(dir.join('text'), text)
       writeFileSync(dir.join('text.asc'), armour('SIGNATURE', packet))
       expect([kind, (await ended('gpg', '--batch', '--verify', 'text.asc', 'text')).code]).toEqual([kind, 0])
-      const other = await ended('gpg', '--batch', '--verify', 'text.asc', altered('text', 0))
-      expect([other.code, other.text]).toEqual([1, expect.stringContaining('BAD signature')])
+      const alteredResult = await ended('gpg', '--batch', '--verify', 'text.asc', altered('text', 0))
+      expect([alteredResult.code, alteredResult.text]).toEqual([1, expect.stringContaining('BAD signature')])
     }
   },
 )
 
 testWith('rpmkeys', 'rpm verifies the signature of a package, and refuses an altered one', async () => {
-  writeFileSync(dir.join('a.rpm'), rpm(made, 'x86_64'))
+  writeFileSync(dir.join('a.rpm'), rpm(releaseParts, 'x86_64'))
   mkdirSync(dir.join('rpm'))
   const rpmkeys = (...args: string[]) => ended('rpmkeys', '--dbpath', dir.join('rpm'), ...args)
   const unknown = await rpmkeys('--checksig', '--verbose', 'a.rpm')
@@ -103,8 +103,8 @@ testWith(
   'debsig-verify',
   'debsig-verify accepts a package, and refuses an altered or unsigned one',
   async () => {
-    writeFileSync(dir.join('a.deb'), deb(made, 'amd64'))
-    writeFileSync(dir.join('unsigned.deb'), deb({ ...made, key: null }, 'amd64'))
+    writeFileSync(dir.join('a.deb'), deb(releaseParts, 'amd64'))
+    writeFileSync(dir.join('unsigned.deb'), deb({ ...releaseParts, key: null }, 'amd64'))
     const id = key.fingerprint.slice(-16)
     for (const folder of ['policies', 'keyrings']) mkdirSync(dir.join(folder, id), { recursive: true })
     writeFileSync(dir.join('policies', id, 'sightglass.pol'), debsigPolicy(id))
@@ -115,14 +115,14 @@ testWith(
     expect(await verify('a.deb')).toMatchObject({ code: 0 })
     const size = readFileSync(dir.join('a.deb')).length
     const unsigned = await verify('unsigned.deb')
-    const other = await verify(altered('a.deb', size - 400))
-    expect([unsigned.code, other.code]).toEqual([10, 13])
+    const foreignKey = await verify(altered('a.deb', size - 400))
+    expect([unsigned.code, foreignKey.code]).toEqual([10, 13])
   },
 )
 
 test('the same key signs the same bytes alike, and only Ed25519 keys sign', () => {
-  expect(Buffer.from(rpm(made, 'x86_64')).equals(rpm(made, 'x86_64'))).toBe(true)
-  expect(Buffer.from(deb(made, 'amd64')).equals(deb(made, 'amd64'))).toBe(true)
+  expect(Buffer.from(rpm(releaseParts, 'x86_64')).equals(rpm(releaseParts, 'x86_64'))).toBe(true)
+  expect(Buffer.from(deb(releaseParts, 'amd64')).equals(deb(releaseParts, 'amd64'))).toBe(true)
   const other = generateKeyPairSync('rsa', { modulusLength: 2_048 }).privateKey
   expect(() => openPgpKey(other, 'x')).toThrow('Ed25519')
 })

@@ -47,9 +47,14 @@ beforeAll(async () => {
   expect((await cli(['version'])).code).toBe(0) // builds when a source is newer
   const key = openPgpKey(generateKeyPairSync('ed25519').privateKey, 'Releases <packages@sightglass.invalid>')
   for (const version of ['1.0.0-rc.1', '1.0.0']) {
-    const made = { version, executable: executable(version), texts, key: version === '1.0.0' ? key : null }
-    writeFileSync(dir.join(`${version}.deb`), deb(made, 'amd64'))
-    writeFileSync(dir.join(`${version}.rpm`), rpm(made, 'x86_64'))
+    const releaseParts = {
+      version,
+      executable: executable(version),
+      texts,
+      key: version === '1.0.0' ? key : null,
+    }
+    writeFileSync(dir.join(`${version}.deb`), deb(releaseParts, 'amd64'))
+    writeFileSync(dir.join(`${version}.rpm`), rpm(releaseParts, 'x86_64'))
   }
 })
 afterAll(() => dir.remove())
@@ -60,8 +65,8 @@ const files = (kind: 'deb' | 'rpm') => ({
 })
 
 /** What holds for every package manager. */
-function expectLife({ before, posted, upgraded, removed }: Life): void {
-  expect(before).toMatchObject({
+function expectLife({ before: installState, posted, upgraded, removed }: Life): void {
+  expect(installState).toMatchObject({
     version: 'sightglass 1.0.0-rc.1',
     ownAccount: true,
     secretMode: '600',
@@ -103,16 +108,16 @@ testAsRoot(
 const linux = { os: 'linux', cpu: process.arch as 'x64' | 'arm64', libc: 'glibc' } as const
 
 test('the package for npm starts the executable of the platform and ends as it ends', async () => {
-  const about = { version: '1.0.0', license: 'licence' }
-  const made = {
-    main: mainPackage(about, [linux]),
-    platform: platformPackage(about, linux, executable('1.0.0')),
+  const packageInfo = { version: '1.0.0', license: 'licence' }
+  const tarballs = {
+    main: mainPackage(packageInfo, [linux]),
+    platform: platformPackage(packageInfo, linux, executable('1.0.0')),
   }
   const places = { main: 'sightglass', platform: `@sightglass/linux-${linux.cpu}` }
   for (const name of ['main', 'platform'] as const) {
     const target = dir.join('node_modules', places[name])
     mkdirSync(target, { recursive: true })
-    const tar = Bun.spawn(['tar', '-xz', '--strip-components=1', '-C', target], { stdin: made[name] })
+    const tar = Bun.spawn(['tar', '-xz', '--strip-components=1', '-C', target], { stdin: tarballs[name] })
     expect(await tar.exited).toBe(0)
   }
   const { optionalDependencies, bin } = await Bun.file(
@@ -140,13 +145,13 @@ test('the image has the digests that its manifests name, for an account without 
   }
   const bytes = image(options)
   expect(digest('sha256', bytes)).toBe(digest('sha256', image(options)))
-  const found = await new Bun.Archive(bytes).files()
-  const read = async (path: string) => JSON.parse(await found.get(path)!.text())
+  const archiveFiles = await new Bun.Archive(bytes).files()
+  const read = async (path: string) => JSON.parse(await archiveFiles.get(path)!.text())
   const blob = async (id: string) =>
-    Buffer.from(await found.get(`blobs/${id.replace(':', '/')}`)!.arrayBuffer())
-  const [named] = (await read('index.json')).manifests
-  const manifest = JSON.parse(String(await blob(named.digest)))
-  for (const { digest: id, size } of [named, manifest.config, ...manifest.layers])
+    Buffer.from(await archiveFiles.get(`blobs/${id.replace(':', '/')}`)!.arrayBuffer())
+  const [imageManifest] = (await read('index.json')).manifests
+  const manifest = JSON.parse(String(await blob(imageManifest.digest)))
+  for (const { digest: id, size } of [imageManifest, manifest.config, ...manifest.layers])
     expect([`sha256:${digest('sha256', await blob(id))}`, (await blob(id)).length]).toEqual([id, size])
   const { config, rootfs } = JSON.parse(String(await blob(manifest.config.digest)))
   const layers = await Promise.all(manifest.layers.map(({ digest: id }: { digest: string }) => blob(id)))
@@ -157,8 +162,8 @@ test('the image has the digests that its manifests name, for an account without 
     ['/usr/bin/sightglass', 'ready'],
   ])
   const set = (config.Env as string[]).map((line) => line.slice(0, line.indexOf('=')))
-  const known = Object.keys({ ...serveOptions, ...commonOptions }).map(environmentTwin)
-  expect(set.filter((name) => !known.includes(name))).toEqual(['PATH'])
+  const variableNames = Object.keys({ ...serveOptions, ...commonOptions }).map(environmentTwin)
+  expect(set.filter((name) => !variableNames.includes(name))).toEqual(['PATH'])
   expect((await read('manifest.json'))[0].RepoTags).toEqual(['sightglass:1.0.0'])
 })
 
@@ -212,15 +217,19 @@ test('the chart makes one pod with a volume, or several with PostgreSQL, whose p
 
 test('the chart carries options into the file that the server reads, and its ingress to the service', async () => {
   const config = { 'public-url': 'https://a.example', 'trusted-proxy': ['10.0.0.0/8'], 'retention-days': 30 }
-  const { texts: made } = rendered({
+  const { texts: renderedTexts } = rendered({
     config,
     ingress: { ...values['ingress'], enabled: true, host: 'a.example' },
   })
-  const map = Bun.YAML.parse(made.get('templates/config.yaml')!) as { data: { [name: string]: string } }
+  const map = Bun.YAML.parse(renderedTexts.get('templates/config.yaml')!) as {
+    data: { [name: string]: string }
+  }
   writeFileSync(dir.join('sightglass.toml'), map.data['sightglass.toml']!)
   const { code, stdout } = await cli(['config', '--config', dir.join('sightglass.toml'), '--json'])
   expect([code, stdout]).toEqual([0, expect.stringContaining('https://a.example')])
-  const ingress = Bun.YAML.parse(made.get('templates/ingress.yaml')!) as { spec: { rules: object[] } }
+  const ingress = Bun.YAML.parse(renderedTexts.get('templates/ingress.yaml')!) as {
+    spec: { rules: object[] }
+  }
   expect(ingress.spec.rules).toMatchObject([
     {
       host: 'a.example',

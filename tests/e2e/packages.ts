@@ -19,7 +19,7 @@ import { renderChart } from '../support/chart-templates.ts'
 import { event } from '../support/events.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { until } from '../support/until.ts'
-import { copySources, expectEqual, lifeOfPackage, own, release, succeed } from './packages-actions.ts'
+import { copySources, expectEqual, lifeOfPackage, ownTarget, release, succeed } from './packages-actions.ts'
 
 const architecture =
   process.arch === 'x64' ? { deb: 'amd64', rpm: 'x86_64' } : { deb: 'arm64', rpm: 'aarch64' }
@@ -37,7 +37,7 @@ function sums(folder: string): string[] {
 /** What packages depend on: the newest version of a symbol that the executable takes from the C library. */
 async function glibc(): Promise<void> {
   const symbols = await succeed(['readelf', '--version-info', '--wide', join(root, 'dist/sightglass')])
-  const versions = [...symbols.matchAll(/GLIBC_([\d.]+)/g)].map(([, found]) => found!)
+  const versions = [...symbols.matchAll(/GLIBC_([\d.]+)/g)].map(([, glibcVersion]) => glibcVersion!)
   expectEqual('newest symbol of the C library', versions.sort(Bun.semver.order).at(-1), glibcMin)
 }
 
@@ -54,8 +54,10 @@ async function distributions(older: string, newer: string): Promise<void> {
     lower,
     ...(mirror ? [mirror] : []),
   ])
-  const names = (kind: 'deb' | 'rpm', of: string) =>
-    kind === 'deb' ? `sightglass_${of}_${architecture.deb}.deb` : `sightglass-${of}-1.${architecture.rpm}.rpm`
+  const names = (kind: 'deb' | 'rpm', packageVersion: string) =>
+    kind === 'deb'
+      ? `sightglass_${packageVersion}_${architecture.deb}.deb`
+      : `sightglass-${packageVersion}-1.${architecture.rpm}.rpm`
   for (const kind of ['deb', 'rpm'] as const) {
     const life = await lifeOfPackage({
       kind,
@@ -63,10 +65,10 @@ async function distributions(older: string, newer: string): Promise<void> {
       older: join(older, names(kind, olderVersion)),
       newer: join(newer, names(kind, version)),
     })
-    const { before, upgraded, removed, purged } = life
+    const { before: installState, upgraded, removed, purged } = life
     expectEqual(
       `${kind} installed`,
-      [before.version, before.ownAccount],
+      [installState.version, installState.ownAccount],
       [`sightglass ${olderVersion}`, true],
     )
     expectEqual(`${kind} upgraded`, upgraded, {
@@ -138,30 +140,32 @@ async function npm(older: string, newer: string): Promise<void> {
   const data = dir.join('npm-data')
   mkdirSync(cwd)
   writeFileSync(join(cwd, 'package.json'), '{}')
-  const files = (folder: string, of: string) =>
-    ['', `-${own}`].map((each) => join(folder, 'npm', `sightglass${each}-${of}.tgz`))
-  for (const [folder, of, events] of [
+  const files = (folder: string, packageVersion: string) =>
+    ['', `-${ownTarget}`].map((suffix) => join(folder, 'npm', `sightglass${suffix}-${packageVersion}.tgz`))
+  for (const [folder, packageVersion, events] of [
     [older, olderVersion, 1],
     [newer, version, 2],
   ] as const) {
-    await succeed(['npm', 'install', '--no-audit', '--no-fund', ...files(folder, of)], { cwd })
+    await succeed(['npm', 'install', '--no-audit', '--no-fund', ...files(folder, packageVersion)], { cwd })
     expectEqual(
       'npx sightglass version',
       await succeed(['npx', 'sightglass', 'version'], { cwd }),
-      `sightglass ${of}\n`,
+      `sightglass ${packageVersion}\n`,
     )
-    const installed = readFileSync(join(cwd, 'node_modules/@sightglass', own, 'bin/sightglass'))
-    const released = Bun.gunzipSync(readFileSync(join(folder, `sightglass-${of}-${own}.gz`)))
+    const installed = readFileSync(join(cwd, 'node_modules/@sightglass', ownTarget, 'bin/sightglass'))
+    const released = Bun.gunzipSync(
+      readFileSync(join(folder, `sightglass-${packageVersion}-${ownTarget}.gz`)),
+    )
     expectEqual('npm has the file of the release', digest('sha256', installed), digest('sha256', released))
     const bin = join(cwd, 'node_modules/.bin/sightglass')
     const serve = [bin, 'serve', '--data-dir', data, '--listen', `unix:${join(data, 'http.sock')}`]
     expectEqual(
       'events with npm',
-      await useServer({ command: serve, cli: bin, data, id: `npm_${of}` }),
+      await useServer({ command: serve, cli: bin, data, id: `npm_${packageVersion}` }),
       events,
     )
   }
-  await succeed(['npm', 'uninstall', '--no-audit', 'sightglass', `@sightglass/${own}`], { cwd })
+  await succeed(['npm', 'uninstall', '--no-audit', 'sightglass', `@sightglass/${ownTarget}`], { cwd })
   expectEqual('left by npm uninstall', existsSync(join(cwd, 'node_modules/sightglass')), false)
 }
 
@@ -169,27 +173,27 @@ async function npm(older: string, newer: string): Promise<void> {
 async function container(older: string, newer: string): Promise<void> {
   const data = dir.join('volume')
   await succeed(['install', '-d', '-o', '7400', '-g', '7400', '-m', '0700', data])
-  for (const [folder, of, events] of [
+  for (const [folder, packageVersion, events] of [
     [older, olderVersion, 1],
     [newer, version, 2],
   ] as const) {
-    const tar = join(folder, `sightglass-${of}-image-${architecture.deb}.tar`)
-    const at = dir.join(`image-${of}`)
-    mkdirSync(`${at}/root`, { recursive: true })
-    await succeed(['skopeo', 'copy', `oci-archive:${tar}`, `dir:${at}/oci`])
-    await succeed(['skopeo', 'copy', `docker-archive:${tar}`, `dir:${at}/docker`])
-    const { layers } = JSON.parse(readFileSync(`${at}/oci/manifest.json`, 'utf8')) as {
+    const tar = join(folder, `sightglass-${packageVersion}-image-${architecture.deb}.tar`)
+    const imageDir = dir.join(`image-${packageVersion}`)
+    mkdirSync(`${imageDir}/root`, { recursive: true })
+    await succeed(['skopeo', 'copy', `oci-archive:${tar}`, `dir:${imageDir}/oci`])
+    await succeed(['skopeo', 'copy', `docker-archive:${tar}`, `dir:${imageDir}/docker`])
+    const { layers } = JSON.parse(readFileSync(`${imageDir}/oci/manifest.json`, 'utf8')) as {
       layers: { digest: string }[]
     }
     for (const { digest: id } of layers)
-      await succeed(['tar', '-xzf', `${at}/oci/${id.slice(7)}`, '-C', `${at}/root`])
+      await succeed(['tar', '-xzf', `${imageDir}/oci/${id.slice(7)}`, '-C', `${imageDir}/root`])
     const variables = 'SIGHTGLASS_DATA_DIR=/data SIGHTGLASS_LISTEN=unix:/data/http.sock'
     const mounts = [
-      `mkdir -p ${at}/root/proc ${at}/root/dev && mount --bind ${at}/root ${at}/root`,
-      `mount -t proc proc ${at}/root/proc && mount --rbind /dev ${at}/root/dev`,
-      `mount --bind ${data} ${at}/root/data && mount -t tmpfs tmpfs ${at}/root/tmp`,
-      `mount -o remount,bind,ro ${at}/root`,
-      `exec env -i ${variables} /usr/sbin/chroot --userspec=7400:7400 ${at}/root "$@"`,
+      `mkdir -p ${imageDir}/root/proc ${imageDir}/root/dev && mount --bind ${imageDir}/root ${imageDir}/root`,
+      `mount -t proc proc ${imageDir}/root/proc && mount --rbind /dev ${imageDir}/root/dev`,
+      `mount --bind ${data} ${imageDir}/root/data && mount -t tmpfs tmpfs ${imageDir}/root/tmp`,
+      `mount -o remount,bind,ro ${imageDir}/root`,
+      `exec env -i ${variables} /usr/sbin/chroot --userspec=7400:7400 ${imageDir}/root "$@"`,
     ]
     const inside = (...args: string[]) => [
       'unshare',
@@ -205,9 +209,9 @@ async function container(older: string, newer: string): Promise<void> {
     expectEqual('health check before the start', notReady.exitCode, 1)
     const counted = await useServer({
       command: inside('/usr/bin/sightglass', 'serve'),
-      cli: `${at}/root/usr/bin/sightglass`,
+      cli: `${imageDir}/root/usr/bin/sightglass`,
       data,
-      id: `image_${of}`,
+      id: `image_${packageVersion}`,
       health: inside('/usr/bin/sightglass', 'ready'),
     })
     expectEqual('events in the container', counted, events)
@@ -270,18 +274,22 @@ async function chart(newer: string): Promise<void> {
     ingress: { ...values['ingress'], enabled: true, className: 'nginx', host: 'a.example', tlsSecret: 'tls' },
   }
   for (const Values of [values, full]) {
-    const given = {
+    const chartInput = {
       Values,
       Release: { Name: 'main', Service: 'Helm', Namespace: 'n' },
       Chart: { AppVersion: version },
     }
-    writeFileSync(dir.join('values.json'), JSON.stringify(given))
+    writeFileSync(dir.join('values.json'), JSON.stringify(chartInput))
     const env = { GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOCACHE: dir.join('go') }
     const text = await succeed(['sh', '-c', 'go run render.go sightglass < values.json'], { cwd, env })
-    const theirs = Object.entries(JSON.parse(text) as { [path: string]: string })
-      .filter(([path, each]) => !path.endsWith('.tpl') && each.trim() !== '')
+    const helmFiles = Object.entries(JSON.parse(text) as { [path: string]: string })
+      .filter(([path, content]) => !path.endsWith('.tpl') && content.trim() !== '')
       .sort()
-    expectEqual("the chart as Go's templates render it", [...renderChart(files, given)].sort(), theirs)
+    expectEqual(
+      "the chart as Go's templates render it",
+      [...renderChart(files, chartInput)].sort(),
+      helmFiles,
+    )
   }
 }
 

@@ -36,10 +36,10 @@ const hostile = [
 const fewEvents = (): TestEvent[] => pageTraffic(Date.now()).filter((_, n) => n < 48 || n >= 876)
 
 function hostileEvents(): TestEvent[] {
-  return fewEvents().map((one, n) => {
+  return fewEvents().map((sourceEvent, n) => {
     const name = hostile[n % hostile.length] ?? ''
     return event(`h${n}`, {
-      ...one,
+      ...sourceEvent,
       id: `h${n}`,
       tool: name,
       agent: { class: name, trust: name, vendor: name, userAgent: name },
@@ -53,7 +53,7 @@ beforeAll(async () => {
   org = await newOrganization()
   const key = org.key
   await send(org.url, key, fewEvents())
-  const oneOfEach = countedTypes.map((type, at) => recent(`x${at}`, { type }))
+  const oneOfEach = countedTypes.map((type, index) => recent(`x${index}`, { type }))
   await send(org.url, key, [...hostileEvents(), ...oneOfEach])
   await push(org.url, key, 'tools', {
     siteId: 'shop-acme',
@@ -163,7 +163,7 @@ test('no section of Settings has a violation or is stretched at both widths, in 
   const atSections = async (page: Page): Promise<void> => {
     const links = page.getByRole('navigation', { name: 'Settings' }).getByRole('link')
     await links.first().waitFor()
-    const hrefs = await links.evaluateAll((all) => all.map((link) => link.getAttribute('href')))
+    const hrefs = await links.evaluateAll((elements) => elements.map((link) => link.getAttribute('href')))
     expect(hrefs).toEqual(settingsSections.map(({ slug }) => `/settings/${slug}`))
     for (const { slug, name } of settingsSections) {
       await goInside(page, `/settings/${slug}`)

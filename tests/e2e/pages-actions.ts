@@ -26,8 +26,8 @@ export async function push(url: string, key: string, path: string, body: unknown
 }
 
 /** An event of the current hour, which every range contains. */
-export function recent(id: string, more: Record<string, unknown>, agoMs = 1_000): Record<string, unknown> {
-  return event(id, { occurredAt: new Date(Date.now() - agoMs).toISOString(), ...more })
+export function recent(id: string, fields: Record<string, unknown>, agoMs = 1_000): Record<string, unknown> {
+  return event(id, { occurredAt: new Date(Date.now() - agoMs).toISOString(), ...fields })
 }
 
 /** Waits for the page of this name. */
@@ -86,7 +86,9 @@ export async function expectAccessible(shown: Page | Locator, rules: string[] = 
   const page = isPage ? shown : shown.page()
   // Through the debugger, because the page's policy forbids foreign scripts; once per document.
   if (!(await page.evaluate(() => Reflect.has(window, 'axe')))) await page.evaluate(axeSource)
-  const found = await (isPage ? shown.locator('html') : shown).evaluate(async (element, only) => {
+  // A colour on its way to another one is nobody's: transitions end first.
+  await page.evaluate(() => Promise.allSettled(document.getAnimations().map(({ finished }) => finished)))
+  const findings = await (isPage ? shown.locator('html') : shown).evaluate(async (element, only) => {
     const runner = Reflect.get(window, 'axe') as {
       run(element: Element, options: object): Promise<{ violations: Result[] }>
     }
@@ -98,7 +100,7 @@ export async function expectAccessible(shown: Page | Locator, rules: string[] = 
       ({ id, help, nodes }) => `${id}: ${help}: ${nodes[0]?.html} ${nodes[0]?.failureSummary}`,
     )
   }, rules)
-  expect(found.map((violation) => `${new URL(page.url()).pathname}: ${violation}`)).toEqual([])
+  expect(findings.map((violation) => `${new URL(page.url()).pathname}: ${violation}`)).toEqual([])
 }
 
 /** The rules about colours: nothing else differs between the themes. */

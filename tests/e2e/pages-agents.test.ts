@@ -7,7 +7,7 @@ import { detectAgent } from '../../sdk/agents/detect-agent.ts'
 import { sampleBody } from '../../web/components/copy.tsx'
 
 /** Neither may import the other, so the dashboard has the list as data. */
-const kept = join(import.meta.dir, '../../web/pages/detect/operators.json')
+const operatorsPath = join(import.meta.dir, '../../web/pages/detect/operators.json')
 
 test('operators.json equals the list of sdk/agents with its sources', async () => {
   // To bring it up to date: write JSON.stringify(list) into the file and format it.
@@ -18,7 +18,7 @@ test('operators.json equals the list of sdk/agents with its sources', async () =
     ),
     source: agentSources[vendor],
   }))
-  expect(await Bun.file(kept).json()).toEqual(list)
+  expect(await Bun.file(operatorsPath).json()).toEqual(list)
 })
 
 test('detectAgent finds the bot of the first sample', () => {

@@ -28,8 +28,8 @@ afterAll(async () => {
   files.remove()
 })
 
-async function imported(path: string, site: string, ...more: string[]): Promise<void> {
-  const { code, stderr } = await appliance.cli('import', 'access', path, '--site', site, ...more)
+async function imported(path: string, site: string, ...extraArgs: string[]): Promise<void> {
+  const { code, stderr } = await appliance.cli('import', 'access', path, '--site', site, ...extraArgs)
   expect([code, stderr]).toEqual([0, ''])
 }
 
@@ -176,8 +176,8 @@ folderTest(
       await expectFit(page, 'detect-first-log')
       const command = await page.getByLabel('Command that imports an access log').innerText()
       expect(command).toContain(`/sightglass import access /var/log/`)
-      const own = command.replace(/\/var\/log\/\S+/, log)
-      const shell = run(['/bin/sh', '-c', own], { cwd: files.path, env: {} })
+      const localCommand = command.replace(/\/var\/log\/\S+/, log)
+      const shell = run(['/bin/sh', '-c', localCommand], { cwd: files.path, env: {} })
       expect([await shell.exited, shell.stderr()]).toEqual([0, ''])
       await headline(page, 'Contradicted').filter({ hasText: /^15$/ }).waitFor()
     })

@@ -16,11 +16,11 @@ let key: string
 beforeAll(async () => {
   org = await newOrganization()
   key = org.key
-  const of = (prefix: string, subject: string, count: number) =>
+  const subjectEvents = (prefix: string, subject: string, count: number) =>
     Array.from({ length: count }, (_, n) =>
       recent(`${prefix}${n}`, { sessionId: `ses_${prefix}`, metadata: { subject } }),
     )
-  await send(org.url, key, [...of('a', hostile, 30), ...of('b', 'bob@example.com', 12)])
+  await send(org.url, key, [...subjectEvents('a', hostile, 30), ...subjectEvents('b', 'bob@example.com', 12)])
 }, 120_000)
 afterAll(closeBrowser)
 
@@ -32,14 +32,14 @@ async function ask(page: Page, kind: 'Identity' | 'Session', value: string): Pro
   await page.getByRole('dialog', { name: 'Erase permanently' }).waitFor()
 }
 
-const onData = (visit: (page: Page) => Promise<void>, more = {}) =>
+const onData = (visit: (page: Page) => Promise<void>, pageOptions = {}) =>
   withOwner(
     `${org.url}/settings/data`,
     async (page) => {
       await page.getByText('Stored events', { exact: true }).waitFor()
       await visit(page)
     },
-    more,
+    pageOptions,
   )
 
 const storedEvents = (page: Page) => page.locator('dt:text-is("Stored events") + dd').textContent()
@@ -72,14 +72,14 @@ test('shows the number of events, erases only after confirmation, and shows the 
 })
 
 test('erases a session on a phone', async () => {
-  const more = { viewport: { width: 390, height: 844 }, colorScheme: 'dark' as const }
+  const pageOptions = { viewport: { width: 390, height: 844 }, colorScheme: 'dark' as const }
   await onData(async (page) => {
     await ask(page, 'Session', 'ses_b')
     await picture(page, 'erase-phone')
     await page.getByRole('button', { name: 'Erase 12 events' }).click()
     await page.getByText('Erased 12 events, 0 deliveries and 0 samples of a session').waitFor()
     await picture(page, 'erase-phone-done')
-  }, more)
+  }, pageOptions)
 })
 
 test('only owners see the erase button', async () => {

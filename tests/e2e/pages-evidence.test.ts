@@ -31,7 +31,7 @@ function hostilePack(): string {
   const { signature: _, ...pack } = JSON.parse(readFileSync(bundled, 'utf8')) as EvidencePack & {
     signature: unknown
   }
-  const [first, ...others] = pack.lists
+  const [first, ...otherLists] = pack.lists
   const hostile = {
     ...first!,
     list: '<b>list</b>',
@@ -41,7 +41,7 @@ function hostilePack(): string {
   const path = files.join('hostile.json')
   writeFileSync(
     path,
-    packFileText({ ...pack, made: new Date().toISOString(), lists: [hostile, ...others] }, null),
+    packFileText({ ...pack, made: new Date().toISOString(), lists: [hostile, ...otherLists] }, null),
   )
   return path
 }
@@ -71,11 +71,11 @@ test('Settings shows each list, and the pack that replaced the bundled one', asy
 })
 
 test('Logs filters by verdict and explains it', async () => {
-  const who = 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)'
+  const userAgent = 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)'
   const now = new Date()
   const clock = `${now.toUTCString().slice(5, 16).replaceAll(' ', '/')}:${now.toISOString().slice(11, 19)} +0000`
   const line = (address: string, page: string): string =>
-    `${address} - - [${clock}] "GET ${page} HTTP/1.1" 200 5 "-" "${who}"\n`
+    `${address} - - [${clock}] "GET ${page} HTTP/1.1" 200 5 "-" "${userAgent}"\n`
   writeFileSync(files.join('a.log'), line('132.196.86.5', '/true') + line('203.0.113.9', '/false'))
   const { code, stderr } = await appliance.cli(
     'import',

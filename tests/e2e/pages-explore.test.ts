@@ -26,10 +26,10 @@ const hostile = [
   '__proto__',
 ]
 const plans = ['pro', 'free', null, ...hostile]
-const sent: TestEvent[] = pageTraffic(Date.now()).map((one, n) => ({
-  ...one,
-  outcome: n % 9 === 0 ? 'error' : one.outcome,
-  metadata: { ...one.metadata, plan: plans[n % plans.length], cart: { items: n % 4 }, bytes: n },
+const sentEvents: TestEvent[] = pageTraffic(Date.now()).map((event, n) => ({
+  ...event,
+  outcome: n % 9 === 0 ? 'error' : event.outcome,
+  metadata: { ...event.metadata, plan: plans[n % plans.length], cart: { items: n % 4 }, bytes: n },
 }))
 
 beforeAll(async () => {
@@ -63,17 +63,17 @@ async function shownRows(page: Page, name: string | RegExp): Promise<string[][]>
 /** The posted events within the page's own period. */
 async function inPeriod(page: Page): Promise<TestEvent[]> {
   const search = new URL(page.url()).searchParams
-  for (const own of ['view', 'filter']) search.delete(own)
+  for (const parameter of ['view', 'filter']) search.delete(parameter)
   search.set('zone', 'Europe/Berlin')
-  const answer = await page.evaluate(async (asked) => (await fetch(asked)).json(), `/api/explore?${search}`)
+  const answer = await page.evaluate(async (url) => (await fetch(url)).json(), `/api/explore?${search}`)
   const { since, until } = (answer as { period: { since: string; until: string } }).period
-  return sent.filter((one) => one.occurredAt >= since && one.occurredAt < until)
+  return sentEvents.filter((event) => event.occurredAt >= since && event.occurredAt < until)
 }
 
-function countBy(events: TestEvent[], of: (one: TestEvent) => unknown): Map<string, number> {
+function countBy(events: TestEvent[], keyOf: (event: TestEvent) => unknown): Map<string, number> {
   const counts = new Map<string, number>()
-  for (const one of events) {
-    const value = of(one)
+  for (const event of events) {
+    const value = keyOf(event)
     const key = value === null || value === undefined ? '(none)' : String(value)
     counts.set(key, (counts.get(key) ?? 0) + 1)
   }
@@ -86,7 +86,7 @@ test('without events it says what to do', async () => {
     await expectAccessibleInBothThemes(page)
     await picture(page, 'explore-empty')
   })
-  await send(org.url, org.key, sent)
+  await send(org.url, org.key, sentEvents)
 }, 90_000)
 
 test('the controls change the URL, and each shows exactly the posted events', async () => {
@@ -97,7 +97,7 @@ test('the controls change the URL, and each shows exactly the posted events', as
     await expectAccessibleInBothThemes(page)
     await page.getByLabel('Table', { exact: true }).check({ force: true })
     const events = await inPeriod(page)
-    const vendors = countBy(events, (one) => one.agent.vendor)
+    const vendors = countBy(events, (event) => event.agent.vendor)
     const rows = await shownRows(page, 'Events by vendor')
     expect(new Map(rows.map(([name = '', number = '']) => [name, numberIn(number)]))).toEqual(vendors)
     const heads = await table(page, 'Events by vendor').getByRole('columnheader').allInnerTexts()
@@ -106,14 +106,14 @@ test('the controls change the URL, and each shows exactly the posted events', as
     await page.getByText('events with outcome error').waitFor()
     const errors = countBy(
       events.filter(({ outcome }) => outcome === 'error'),
-      (one) => one.agent.vendor,
+      (event) => event.agent.vendor,
     )
     const wrong = await shownRows(page, 'Errors by vendor')
     expect(new Map(wrong.map(([name = '', number = '']) => [name, numberIn(number)]))).toEqual(errors)
     await page.locator('th[aria-sort=descending]', { hasText: 'Errors' }).waitFor()
     await page.getByLabel('Measure').selectOption('Sessions')
     const [first] = await shownRows(page, 'Sessions by vendor')
-    const ofFirst = events.filter((one) => one.agent.vendor === first?.[0])
+    const ofFirst = events.filter((event) => event.agent.vendor === first?.[0])
     expect(numberIn(first?.[1] ?? '')).toBe(new Set(ofFirst.map(({ sessionId }) => sessionId)).size)
     expect(new URL(page.url()).search).toBe('?range=30d&view=table&measure=sessions')
     await page.goBack()
@@ -195,7 +195,7 @@ test('any member of the metadata, by keyboard alone, with hostile values, filter
     await page.getByLabel('Filter value').fill('error')
     await page.keyboard.press('Enter')
     const failed = events.filter(
-      (one) => (one.metadata as { plan?: unknown }).plan === 'pro' && one.outcome === 'error',
+      (event) => (event.metadata as { plan?: unknown }).plan === 'pro' && event.outcome === 'error',
     )
     await page.waitForFunction(
       (expected) => document.querySelector('.data-table tbody td.number')?.textContent === expected,
@@ -207,8 +207,8 @@ test('any member of the metadata, by keyboard alone, with hostile values, filter
     await page.keyboard.press('Enter')
     await page.getByRole('link', { name: 'Remove filter text CMD|' }).waitFor()
     await page.waitForFunction(() => document.querySelectorAll('.data-table tbody tr').length === 1)
-    const found = await shownRows(page, 'Events by metadata.plan')
-    expect(found.map(([name, number]) => [name, number])).toEqual([
+    const tableRows = await shownRows(page, 'Events by metadata.plan')
+    expect(tableRows.map(([name, number]) => [name, number])).toEqual([
       ['=cmd|calc', `${counts.get('=cmd|calc')}`],
     ])
   })
@@ -226,7 +226,7 @@ test('a chart is saved as shown, and a view opens where it was saved', async () 
       '\ufeff"Time, Europe/Berlin",0,1,2,3'.replace('0,1,2,3', (await legend(page)).join(',')),
     )
     const cells = lines.slice(1).flatMap((line) => line.split(',').slice(1).map(Number))
-    expect(cells.reduce((sum, one) => sum + one, 0)).toBe((await inPeriod(page)).length)
+    expect(cells.reduce((sum, count) => sum + count, 0)).toBe((await inPeriod(page)).length)
     await page.locator('.legend').getByRole('link', { name: '3', exact: true }).click()
     await page.getByRole('link', { name: 'Remove filter metadata.cart.items 3' }).click()
     await page.getByRole('button', { name: 'Saved views' }).click()
@@ -253,10 +253,10 @@ function lineWidth(page: Page): Promise<number> {
   return page.locator('.stack-chart canvas').evaluate((canvas: HTMLCanvasElement) => {
     const { data, width } = canvas.getContext('2d')!.getImageData(0, 0, canvas.width, canvas.height)
     const columns = new Set<number>()
-    for (let at = 0; at < data.length; at += 4) {
-      const colours = [...data.subarray(at, at + 3)]
+    for (let offset = 0; offset < data.length; offset += 4) {
+      const colours = [...data.subarray(offset, offset + 3)]
       const isColoured = Math.max(...colours) - Math.min(...colours) > 60
-      if (isColoured && data[at + 3]! > 100) columns.add((at / 4) % width)
+      if (isColoured && data[offset + 3]! > 100) columns.add((offset / 4) % width)
     }
     return columns.size
   })

@@ -39,8 +39,8 @@ test('the empty page shows a push command that works and fills the page without 
     await page.getByRole('heading', { name: 'No site memory yet' }).waitFor()
     await expectAccessibleInBothThemes(page.locator('main'))
     const command = await page.getByLabel('Command that sends a first push').innerText()
-    const sent = await runCurl(command.replace('YOUR_INGEST_KEY', key))
-    expect(await sent.json()).toEqual({ ok: true, siteId: 'my-site' })
+    const response = await runCurl(command.replace('YOUR_INGEST_KEY', key))
+    expect(await response.json()).toEqual({ ok: true, siteId: 'my-site' })
     await score(page).waitFor({ timeout: 5_000 })
     // siteMap.pages and policies: two of six parts.
     expect(await score(page).locator('strong').innerText()).toBe('33')
@@ -61,10 +61,10 @@ test('a site shows its score, how to raise it, its tree, policies and the change
   for (const snapshot of [first, second]) await push(org.url, key, 'memory', { siteId: 'shop', snapshot })
   await visit('?site=shop', async (page) => {
     await page.getByRole('heading', { name: 'shop', exact: true }).waitFor()
-    const told = (await score(page).innerText()).replaceAll(/\s+/g, ' ')
-    expect(told).toStartWith('50 of 100')
-    expect(told).toContain('17 pts from 33 in version 1. Computed: 3 of 6 parts are filled.')
-    expect(told).toContain(
+    const scoreText = (await score(page).innerText()).replaceAll(/\s+/g, ' ')
+    expect(scoreText).toStartWith('50 of 100')
+    expect(scoreText).toContain('17 pts from 33 in version 1. Computed: 3 of 6 parts are filled.')
+    expect(scoreText).toContain(
       'To raise the score: add siteMap.navigation (raises it to 67). 3 parts are missing.',
     )
     const tree = page.getByRole('list', { name: 'Pages of the site' })
@@ -87,8 +87,8 @@ test('a site shows its score, how to raise it, its tree, policies and the change
 
 test('a sent score is shown as sent, sites are compared, and reads are counted live', async () => {
   await push(org.url, key, 'memory', { siteId: 'best', snapshot: { note: 'x' }, score: 97.5 })
-  const read = (id: string, more = {}) =>
-    recent(id, { type: 'memory.accessed', outcome: 'success', siteId: 'shop', ...more })
+  const read = (id: string, fields = {}) =>
+    recent(id, { type: 'memory.accessed', outcome: 'success', siteId: 'shop', ...fields })
   await send(org.url, key, [
     read('m1'),
     read('m2'),

@@ -56,8 +56,10 @@ test('Detect lists the bots of each vendor and links to their events; an event f
   await open('/detect?range=7d', async (page) => {
     const rows = page.getByRole('table', { name: 'Agents' }).locator('tbody tr')
     await rows.nth(12).waitFor()
-    const cells = await rows.evaluateAll((all) =>
-      all.map((row) => [...row.children].slice(0, 5).map((cell) => (cell as HTMLElement).innerText.trim())),
+    const cells = await rows.evaluateAll((elements) =>
+      elements.map((row) =>
+        [...row.children].slice(0, 5).map((cell) => (cell as HTMLElement).innerText.trim()),
+      ),
     )
     expect(cells.slice(0, 5)).toEqual([
       ['OpenAI', '3 names', 'training 40, user 30, search 20, assistant 2', 'OpenAI', '97'],

@@ -46,8 +46,9 @@ function traffic(nowMs: number): TestEvent[] {
 beforeAll(async () => {
   org = await newOrganization()
   const key = org.key
-  const sent = traffic(Date.now())
-  for (let at = 0; at < sent.length; at += 1_000) await send(org.url, key, sent.slice(at, at + 1_000))
+  const sentEvents = traffic(Date.now())
+  for (let offset = 0; offset < sentEvents.length; offset += 1_000)
+    await send(org.url, key, sentEvents.slice(offset, offset + 1_000))
   secret = await org.makeKey('secret', 'law')
 }, 120_000)
 afterAll(closeBrowser)
@@ -61,7 +62,7 @@ interface Metrics {
 /** The counts of the gateway over the range of the page, which its address states to the hour. */
 async function metricsOf(page: Page, search: string): Promise<Metrics> {
   const { period } = await page.evaluate(
-    async (asked) => (await (await fetch(`/api/totals${asked}`)).json()) as { period: Period },
+    async (query) => (await (await fetch(`/api/totals${query}`)).json()) as { period: Period },
     search,
   )
   const params = new URLSearchParams({ since: period.since, until: period.until })
@@ -84,7 +85,7 @@ async function goTo(page: Page, path: string, search: string): Promise<void> {
 }
 
 async function waitForPage(page: Page, path: string): Promise<void> {
-  await waitForHeading(page, pages.find((one) => one.path === path)?.name ?? 'Analytics')
+  await waitForHeading(page, pages.find((entry) => entry.path === path)?.name ?? 'Analytics')
   await page.locator('.headlines strong').first().waitFor()
   await page.locator('.page:not([aria-busy="true"])').waitFor()
 }
@@ -92,8 +93,8 @@ async function waitForPage(page: Page, path: string): Promise<void> {
 async function headlines(page: Page): Promise<{ [name: string]: number }> {
   const lines = await page
     .locator('.headlines > div')
-    .evaluateAll((all) =>
-      all.map((line) => [
+    .evaluateAll((elements) =>
+      elements.map((line) => [
         line.querySelector('dt span')?.textContent ?? '',
         line.querySelector('strong')?.textContent ?? '',
       ]),
@@ -116,8 +117,10 @@ async function csvOf(
   await panel.getByRole('button', { name: 'Save as CSV' }).click()
   const file = await saved
   const [head = [], ...rows] = cells(readFileSync(await file.path(), 'utf8').replace('\ufeff', ''))
-  const named = rows.map((row) => Object.fromEntries(head.map((column, at) => [column, row[at] ?? ''])))
-  return { name: file.suggestedFilename(), rows: named }
+  const records = rows.map((row) =>
+    Object.fromEntries(head.map((column, index) => [column, row[index] ?? ''])),
+  )
+  return { name: file.suggestedFilename(), rows: records }
 }
 
 /** Records of a CSV whose lines end with LF alone. */
@@ -202,11 +205,11 @@ test('a CSV file has more rows than the page; decisions, outcomes and trust each
   await withOwner(`${org.url}/detect?range=30d`, async (page) => {
     await waitForPage(page, '/detect')
     const agents = await csvOf(page, 'Agents')
-    const named = new Set(agents.rows.map(({ Vendor }) => Vendor))
-    expect(named.size).toBe(agents.rows.length)
+    const vendorNames = new Set(agents.rows.map(({ Vendor }) => Vendor))
+    expect(vendorNames.size).toBe(agents.rows.length)
     expect((await headlines(page))['Vendors detected']).toBe(agents.rows.length - 1) // one row has no vendor
-    expect(named).toContain('(no vendor)')
-    expect(named).toContain(`'=HYPERLINK(x)`)
+    expect(vendorNames).toContain('(no vendor)')
+    expect(vendorNames).toContain(`'=HYPERLINK(x)`)
     expect(Object.keys(agents.rows[0]!)).toContain('Share, %')
 
     await goTo(page, '/authz', '?range=30d')
@@ -227,8 +230,8 @@ test('a CSV file has more rows than the page; decisions, outcomes and trust each
     const bars = page.locator('.bars').filter({ hasText: 'By highest trust in session' })
     await bars.waitFor()
     const numbers = await bars.locator('li b').allInnerTexts()
-    const all = numbers.reduce((total, text) => total + numberIn(text), 0)
-    expect(all).toBe((await headlines(page))['Visits']!)
+    const grandTotal = numbers.reduce((total, text) => total + numberIn(text), 0)
+    expect(grandTotal).toBe((await headlines(page))['Visits']!)
 
     await goTo(page, '/detect', '?range=24h')
     await expectRangeKept(page)
@@ -255,7 +258,7 @@ test('on a phone every number is whole, in one or two columns', async () => {
       for (const width of [390, 320]) {
         await page.setViewportSize({ width, height: 844 })
         // A test cannot send a billion events, so their digits replace the page's own.
-        const found = await page.locator('.headlines').evaluate((list) => {
+        const layout = await page.locator('.headlines').evaluate((list) => {
           for (const number of list.querySelectorAll('strong'))
             (number.querySelector('a') ?? number).textContent = '1,234,567,890'
           const lines = [...list.children] as HTMLElement[]
@@ -265,12 +268,15 @@ test('on a phone every number is whole, in one or two columns', async () => {
             columns: new Set(lines.map((line) => Math.round(line.getBoundingClientRect().left))).size,
             clipped: lines
               .flatMap((line) => [line, ...line.querySelectorAll<HTMLElement>('strong, dt, small')])
-              .filter((one) => one.scrollWidth > one.clientWidth + 1 || !inside(one.getBoundingClientRect()))
-              .map((one) => one.innerText),
+              .filter(
+                (element) =>
+                  element.scrollWidth > element.clientWidth + 1 || !inside(element.getBoundingClientRect()),
+              )
+              .map((element) => element.innerText),
           }
         })
-        expect([path, width, found.clipped]).toEqual([path, width, []])
-        expect([path, width, found.columns <= 2]).toEqual([path, width, true])
+        expect([path, width, layout.clipped]).toEqual([path, width, []])
+        expect([path, width, layout.columns <= 2]).toEqual([path, width, true])
         await expectNoSidewaysScroll(page)
       }
     }

@@ -20,7 +20,7 @@ afterAll(closeBrowser)
 const open = (visit: (page: Page) => Promise<void>, path = '/', allow: RegExp[] = []) =>
   withOwner(`${org.url}${path}`, visit, { allow, continues: false, viewport: { width: 1440, height: 900 } })
 
-function calls(name: string, count: number, hoursAgo: number, more: Record<string, unknown>): unknown[] {
+function calls(name: string, count: number, hoursAgo: number, fields: Record<string, unknown>): unknown[] {
   return Array.from({ length: count }, (_, index) =>
     event(`${name}-${index}`, {
       type: 'tool.executed',
@@ -30,7 +30,7 @@ function calls(name: string, count: number, hoursAgo: number, more: Record<strin
       agent: { class: 'dom', trust: 'detected', vendor: 'OpenAI' },
       // Within one hour of the clock, because changes are counted by the hour.
       occurredAt: new Date(Date.now() - hoursAgo * hourMs - index).toISOString(),
-      ...more,
+      ...fields,
     }),
   )
 }
@@ -46,7 +46,7 @@ test('without events the first page says how to send one, and the first event fi
     await expectAccessible(page)
     // The page asks from where on it follows the stream; the event is stored before the answer.
     const stored = Promise.withResolvers<void>()
-    const asked = page.waitForRequest(/\/api\/events\?.*limit=1/)
+    const eventsRequest = page.waitForRequest(/\/api\/events\?.*limit=1/)
     await page.route(/\/api\/events\?.*limit=1/, async (route) => {
       await stored.promise
       await route.continue()
@@ -54,7 +54,7 @@ test('without events the first page says how to send one, and the first event fi
     await goInside(page, '/settings')
     await waitForHeading(page, 'Settings')
     await goInside(page, '/overview')
-    await asked
+    await eventsRequest
     await send(org.url, key, calls('first', 1, 0, {}))
     stored.resolve()
     await page.getByRole('heading', { name: 'Last 7 days' }).waitFor()
@@ -167,20 +167,20 @@ test('the keyboard opens it, chooses the time and follows a change', async () =>
 })
 
 test('the choice of reports and Share stay hidden until there are events', async () => {
-  const none = await newOrganization() // in which the owner is from here on
-  const known = Promise.withResolvers<void>()
+  const emptyOrg = await newOrganization() // in which the owner is from here on
+  const answerGate = Promise.withResolvers<void>()
   const atOverview = async (page: Page): Promise<void> => {
     await page.route('**/api/overview', async (route) => {
-      await known.promise
+      await answerGate.promise
       await route.continue()
     })
     await page.reload()
     await waitForHeading(page, 'Overview')
     const choices = page.getByRole('navigation', { name: 'Report changes' })
     expect([await choices.count(), await page.getByRole('button', { name: 'Share' }).count()]).toEqual([0, 0])
-    known.resolve()
+    answerGate.resolve()
     await page.getByRole('heading', { name: 'No events yet' }).waitFor()
     expect(await choices.count()).toBe(0)
   }
-  await withOwner(`${none.url}/overview`, atOverview, { continues: false })
+  await withOwner(`${emptyOrg.url}/overview`, atOverview, { continues: false })
 })

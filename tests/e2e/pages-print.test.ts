@@ -37,14 +37,17 @@ afterAll(closeBrowser)
 
 /** Elements that cut off their content: nobody can scroll on paper. */
 const cutOff = (page: Page) =>
-  page.locator('main *').evaluateAll((all) =>
-    all
-      .filter((one) => {
-        const { overflowY, display } = getComputedStyle(one)
-        if (overflowY === 'visible' || display === 'inline' || one.clientHeight === 0) return false
-        return one.scrollHeight > one.clientHeight + 2 && one.closest('.u-wrap, .visually-hidden') === null
+  page.locator('main *').evaluateAll((elements) =>
+    elements
+      .filter((element) => {
+        const { overflowY, display } = getComputedStyle(element)
+        if (overflowY === 'visible' || display === 'inline' || element.clientHeight === 0) return false
+        return (
+          element.scrollHeight > element.clientHeight + 2 &&
+          element.closest('.u-wrap, .visually-hidden') === null
+        )
       })
-      .map((one) => `${one.className} ${one.scrollHeight} > ${one.clientHeight}`),
+      .map((element) => `${element.className} ${element.scrollHeight} > ${element.clientHeight}`),
   )
 
 const wholeTables: { [path: string]: [table: string, rows: number][] } = {

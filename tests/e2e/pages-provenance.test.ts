@@ -192,8 +192,8 @@ test('Sources lists each door with its key and who observed', async () => {
         await table.waitFor()
         const rows = await table
           .locator('tbody tr')
-          .evaluateAll((all) =>
-            all.map((row) =>
+          .evaluateAll((elements) =>
+            elements.map((row) =>
               [...row.querySelectorAll('th, td')].map((cell) => cell.textContent?.trim() ?? ''),
             ),
           )

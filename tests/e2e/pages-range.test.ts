@@ -15,7 +15,7 @@ import { pageTraffic } from './pages-traffic.ts'
 import { countsRetentionDays } from '../../db/rules/retention-days.ts'
 
 let org: Organization
-let sent: TestEvent[]
+let sentEvents: TestEvent[]
 const dayMs = 24 * 3_600_000
 const hostile = '<img src=x onerror=alert(1)>\u202e'.repeat(5).slice(0, 180)
 
@@ -23,20 +23,20 @@ beforeAll(async () => {
   org = await newOrganization()
   const nowMs = Date.now()
   // The same traffic again 60, 200 and 390 days earlier, where only longer ranges reach.
-  sent = [0, 60, 200, 390].flatMap((days) =>
+  sentEvents = [0, 60, 200, 390].flatMap((days) =>
     pageTraffic(nowMs - days * dayMs)
-      .filter((_, at) => at % (days === 0 ? 1 : 9) === 0)
-      .map((one) => ({ ...one, id: `${one.id}-${days}` })),
+      .filter((_, index) => index % (days === 0 ? 1 : 9) === 0)
+      .map((event) => ({ ...event, id: `${event.id}-${days}` })),
   )
-  sent[3] = {
-    ...sent[3]!,
+  sentEvents[3] = {
+    ...sentEvents[3]!,
     type: 'agent.detected',
-    agent: { ...sent[3]!.agent, vendor: hostile },
-    metadata: { ...sent[3]!.metadata, page: '/cart' },
+    agent: { ...sentEvents[3]!.agent, vendor: hostile },
+    metadata: { ...sentEvents[3]!.metadata, page: '/cart' },
   }
   const key = org.key
-  await send(org.url, key, sent.slice(0, 900))
-  await send(org.url, key, sent.slice(900))
+  await send(org.url, key, sentEvents.slice(0, 900))
+  await send(org.url, key, sentEvents.slice(900))
 }, 120_000)
 afterAll(closeBrowser)
 
@@ -53,22 +53,24 @@ const visit = (path: string, name: string, look: (page: Page) => Promise<void>, 
   )
 
 /** Waits until the first headline equals the number of posted events within the page's own period. */
-async function expectFirst(page: Page, path: string, passes: (one: TestEvent) => boolean): Promise<number> {
+async function expectFirst(page: Page, path: string, passes: (event: TestEvent) => boolean): Promise<number> {
   const search = new URL(page.url()).searchParams
   search.set('zone', 'Europe/Berlin')
   search.delete('compare')
-  const found = await page.evaluate(async (asked) => (await fetch(asked)).json(), `/api/${path}?${search}`)
-  const { since, until } = (found as { period: { since: string; until: string } }).period
-  const wanted = sent.filter((one) => one.occurredAt >= since && one.occurredAt < until && passes(one)).length
+  const answer = await page.evaluate(async (url) => (await fetch(url)).json(), `/api/${path}?${search}`)
+  const { since, until } = (answer as { period: { since: string; until: string } }).period
+  const expectedCount = sentEvents.filter(
+    (event) => event.occurredAt >= since && event.occurredAt < until && passes(event),
+  ).length
   await page
     .locator('.headlines strong')
     .first()
-    .getByText(new RegExp(`^${wanted.toLocaleString('en-GB')}$`))
+    .getByText(new RegExp(`^${expectedCount.toLocaleString('en-GB')}$`))
     .waitFor()
-  return wanted
+  return expectedCount
 }
 
-const detected = (one: TestEvent) => one.type === 'agent.detected'
+const detected = (event: TestEvent) => event.type === 'agent.detected'
 
 /** Dates and times set the range in the address, and an invalid choice is explained. */
 async function expectChosenDates(page: Page): Promise<void> {
@@ -126,12 +128,12 @@ test('each range, preset or chosen by date, counts exactly its events and says w
 /** Tool, outcome, page and type filter their pages, and parts that cannot be filtered say so. */
 async function expectOtherFilters(page: Page): Promise<void> {
   await goInside(page, '/authz?range=90d')
-  const isDecision = (one: TestEvent) => one.type === 'authz.evaluated'
+  const isDecision = (event: TestEvent) => event.type === 'authz.evaluated'
   await page
     .getByRole('table', { name: 'By tool' })
     .getByRole('link', { name: 'cart.add', exact: true })
     .click()
-  await expectFirst(page, 'authz', (one) => isDecision(one) && one.tool === 'cart.add')
+  await expectFirst(page, 'authz', (event) => isDecision(event) && event.tool === 'cart.add')
   await goInside(page, '/analytics?range=90d')
   await page
     .getByRole('table', { name: 'Outcomes' })
@@ -144,7 +146,7 @@ async function expectOtherFilters(page: Page): Promise<void> {
     .filter({ hasText: 'Pages' })
     .getByRole('link', { name: '/checkout', exact: true })
     .click()
-  await expectFirst(page, 'analytics', (one) => isSuccess(one) && one.metadata.page === '/checkout')
+  await expectFirst(page, 'analytics', (event) => isSuccess(event) && event.metadata.page === '/checkout')
   await page.getByText('Logs cannot filter by page.').waitFor()
   await page.getByText('Tool call durations and active agents cannot be filtered.').waitFor()
   await page.getByRole('link', { name: 'Clear filters' }).click()
@@ -152,7 +154,7 @@ async function expectOtherFilters(page: Page): Promise<void> {
     .getByRole('table', { name: 'Types' })
     .getByRole('link', { name: 'tool.executed', exact: true })
     .click()
-  await expectFirst(page, 'analytics', (one) => one.type === 'tool.executed')
+  await expectFirst(page, 'analytics', (event) => event.type === 'tool.executed')
   await goInside(page, '/analytics?filter=outcome:never')
   await page.getByRole('heading', { name: 'No events in the last 7 days' }).waitFor()
   await page.locator('.nothing-here').getByRole('link', { name: 'Clear filters' }).click()
@@ -161,16 +163,16 @@ async function expectOtherFilters(page: Page): Promise<void> {
 
 test('a click filters every number of a page in place and can be undone; Logs opens with the same events', async () => {
   await visit('/detect?range=30d', 'Detect', async (page) => {
-    const all = await expectFirst(page, 'detect', detected)
+    const detectedCount = await expectFirst(page, 'detect', detected)
     const bars = page.locator('.bars').filter({ hasText: 'By vendor' })
     await bars.getByRole('link', { name: 'GPTBot', exact: true }).click()
     expect(new URL(page.url()).searchParams.getAll('filter')).toEqual(['vendor:GPTBot'])
-    const isGpt = (one: TestEvent) => one.agent.vendor === 'GPTBot'
-    const gpt = await expectFirst(page, 'detect', (one) => detected(one) && isGpt(one))
-    expect(gpt).toBeLessThan(all)
+    const isGpt = (event: TestEvent) => event.agent.vendor === 'GPTBot'
+    const gpt = await expectFirst(page, 'detect', (event) => detected(event) && isGpt(event))
+    expect(gpt).toBeLessThan(detectedCount)
     await page.locator('.legend').getByRole('link', { name: 'crawler', exact: true }).click()
-    const both = (one: TestEvent) => isGpt(one) && one.agent.class === 'crawler'
-    const two = await expectFirst(page, 'detect', (one) => detected(one) && both(one))
+    const isGptCrawler = (event: TestEvent) => isGpt(event) && event.agent.class === 'crawler'
+    const two = await expectFirst(page, 'detect', (event) => detected(event) && isGptCrawler(event))
     expect(new URL(page.url()).searchParams.getAll('filter')).toEqual(['vendor:GPTBot', 'class:crawler'])
     await page.getByRole('link', { name: 'Remove filter class crawler' }).waitFor()
     const table = page.getByRole('table', { name: 'Agents' }).locator('tbody tr')
@@ -179,7 +181,7 @@ test('a click filters every number of a page in place and can be undone; Logs op
     expect(numberIn(await table.locator('td.number').first().innerText())).toBe(two)
     await expectAccessibleInBothThemes(page.locator('.count-filters'))
     await page.goBack()
-    await expectFirst(page, 'detect', (one) => detected(one) && isGpt(one))
+    await expectFirst(page, 'detect', (event) => detected(event) && isGpt(event))
     await page.goForward()
     await page.getByRole('link', { name: 'Open vendor GPTBot in Logs' }).first().click()
     await page.getByRole('heading', { name: 'Logs', level: 1 }).waitFor()
@@ -200,7 +202,7 @@ test('hostile values stay text in chips and links and do not stretch a phone', a
     `/analytics?range=30d&filter=${encodeURIComponent(`vendor:${hostile}`)}&filter=page:/cart`,
     'Analytics',
     async (page) => {
-      expect(await expectFirst(page, 'analytics', (one) => one.agent.vendor === hostile)).toBe(1)
+      expect(await expectFirst(page, 'analytics', (event) => event.agent.vendor === hostile)).toBe(1)
       expect(await page.locator('.counts-page img').count()).toBe(0)
       await expectNoSidewaysScroll(page)
       await expectAccessibleInBothThemes(page.locator('.count-filters'))

@@ -41,33 +41,33 @@ const story: Record<string, unknown>[] = [
     { type: 'tool.executed', outcome: 'error', tool: 'cart.add', error: 'sold out', policy: null },
     30 * minuteMs - 4_000,
   ),
-].map((one) => ({ ...one, sessionId: 'sess_story' }))
+].map((event) => ({ ...event, sessionId: 'sess_story' }))
 
 /** Others, each with a value of its own to filter by. */
-const others = Array.from({ length: 20 }, (_, at) =>
+const otherEvents = Array.from({ length: 20 }, (_, index) =>
   recent(
-    `o${at}`,
+    `o${index}`,
     {
       type: 'agent.detected',
-      outcome: at % 4 === 0 ? 'blocked' : 'success',
-      sessionId: `sess_${at}`,
-      siteId: at % 2 === 0 ? 'even' : 'odd',
-      tool: at === 7 ? 'needle.tool' : 'hay',
+      outcome: index % 4 === 0 ? 'blocked' : 'success',
+      sessionId: `sess_${index}`,
+      siteId: index % 2 === 0 ? 'even' : 'odd',
+      tool: index === 7 ? 'needle.tool' : 'hay',
       agent: {
         class: 'crawler',
         trust: 'declared',
-        vendor: at < 5 ? 'FewBot' : 'ManyBot',
-        userAgent: at === 9 ? 'Deep NEEDLE/1.0' : 'x',
+        vendor: index < 5 ? 'FewBot' : 'ManyBot',
+        userAgent: index === 9 ? 'Deep NEEDLE/1.0' : 'x',
       },
     },
-    (at + 2) * 120 * minuteMs,
+    (index + 2) * 120 * minuteMs,
   ),
 )
 
 beforeAll(async () => {
   org = await newOrganization()
   key = org.key
-  await send(org.url, key, [...story, ...others])
+  await send(org.url, key, [...story, ...otherEvents])
 }, 120_000)
 afterAll(closeBrowser)
 
@@ -86,22 +86,22 @@ const shown = (page: Page, count: number) =>
   page.locator(`.virtual-rows[aria-rowcount="${count + 1}"]`).waitFor({ timeout: 15_000 })
 
 type Posted = Record<string, unknown>
-const member = (one: Posted, of: string, name: string) =>
-  (one[of] as { [name: string]: unknown } | null)?.[name]
+const member = (event: Posted, field: string, name: string) =>
+  (event[field] as { [name: string]: unknown } | null)?.[name]
 
 /** Each filter, and the same condition on the posted events. */
-const choices: [string, (one: Posted) => boolean][] = [
-  ['agentClass=dom', (one) => member(one, 'agent', 'class') === 'dom'],
+const choices: [string, (event: Posted) => boolean][] = [
+  ['agentClass=dom', (event) => member(event, 'agent', 'class') === 'dom'],
   [
     'decision=deny&outcome=blocked',
-    (one) => member(one, 'policy', 'decision') === 'deny' && one['outcome'] === 'blocked',
+    (event) => member(event, 'policy', 'decision') === 'deny' && event['outcome'] === 'blocked',
   ],
-  ['trust=declared', (one) => member(one, 'agent', 'trust') === 'declared'],
-  ['tool=cart.add', (one) => one['tool'] === 'cart.add'],
-  ['subject=agent.example', (one) => member(one, 'metadata', 'subject') === 'agent.example'],
+  ['trust=declared', (event) => member(event, 'agent', 'trust') === 'declared'],
+  ['tool=cart.add', (event) => event['tool'] === 'cart.add'],
+  ['subject=agent.example', (event) => member(event, 'metadata', 'subject') === 'agent.example'],
   [
     'sessionId=sess_story&sessionId=sess_3',
-    (one) => ['sess_story', 'sess_3'].includes(`${one['sessionId']}`),
+    (event) => ['sess_story', 'sess_3'].includes(`${event['sessionId']}`),
   ],
 ]
 
@@ -110,7 +110,9 @@ async function expectExports(page: Page): Promise<void> {
   await goInside(page, '/logs?siteId=odd')
   await shown(page, 10)
   await page.getByRole('button', { name: 'Export' }).click()
-  const wanted = others.filter((one) => one['siteId'] === 'odd').map((one) => `${one['id']}`)
+  const expectedIds = otherEvents
+    .filter((event) => event['siteId'] === 'odd')
+    .map((event) => `${event['id']}`)
   for (const name of ['CSV', 'NDJSON']) {
     const [download] = await Promise.all([
       page.waitForEvent('download'),
@@ -123,7 +125,7 @@ async function expectExports(page: Page): Promise<void> {
       name === 'CSV'
         ? lines.slice(1).map((line) => line.split(',')[0] ?? '')
         : lines.slice(0, -1).map((line) => (JSON.parse(line) as { id: string }).id)
-    expect(ids.toSorted()).toEqual(wanted.toSorted())
+    expect(ids.toSorted()).toEqual(expectedIds.toSorted())
   }
 }
 
@@ -135,7 +137,10 @@ test('any field filters alone and combined, from the menu and from the address; 
     expect(await page.locator('.more-filters option[value="FewBot"]').count()).toBe(1)
     await page.getByLabel('Value').fill('FewBot')
     await page.getByLabel('Value').press('Enter')
-    await shown(page, others.filter((one) => (one['agent'] as { vendor: string }).vendor === 'FewBot').length)
+    await shown(
+      page,
+      otherEvents.filter((event) => (event['agent'] as { vendor: string }).vendor === 'FewBot').length,
+    )
     await page.getByLabel('Field').selectOption('siteId')
     await page.getByLabel('Value').fill('even')
     await page.getByRole('button', { name: 'Add', exact: true }).click()
@@ -145,13 +150,13 @@ test('any field filters alone and combined, from the menu and from the address; 
     await page.getByRole('button', { name: 'Remove filter vendor FewBot' }).click()
     await shown(page, 10)
     await expectAccessibleInBothThemes(page.locator('.filter-bar'))
-    let before = 10
+    let countBefore = 10
     for (const [search, passes] of choices) {
       await goInside(page, `/logs?${search}`)
-      const expected = [...story, ...others].filter(passes).length
+      const expected = [...story, ...otherEvents].filter(passes).length
       expect(expected).toBeGreaterThan(0)
-      expect(expected).not.toBe(before) // or the rows of the filter before would pass
-      before = expected
+      expect(expected).not.toBe(countBefore) // or the rows of the filter before would pass
+      countBefore = expected
       await shown(page, expected)
       await page.getByText('End of list.').waitFor()
     }
@@ -194,7 +199,9 @@ test('a search finds text in any field in any case; the bars count the rows; an 
     // The very same events as bars of a whole day: those of the last 24 hours.
     await page.getByLabel('Time', { exact: true }).selectOption('Last 24 hours')
     const since = Date.parse(new URL(page.url()).searchParams.get('since') ?? '')
-    const day = [...story, ...others].filter((one) => Date.parse(`${one['occurredAt']}`) >= since).length
+    const day = [...story, ...otherEvents].filter(
+      (event) => Date.parse(`${event['occurredAt']}`) >= since,
+    ).length
     await shown(page, day)
     await bars.getByText(new RegExp(`^${day} events in this range`)).waitFor()
     await page.getByRole('group', { name: /one bar per/ }).focus()
@@ -219,14 +226,14 @@ test('each session is listed once with its counts, and its timeline runs from de
     await row.click()
     const steps = page.getByRole('region', { name: 'Timeline' }).locator('li')
     await steps.nth(4).waitFor()
-    const told = (await steps.allInnerTexts()).map((text) =>
+    const stepTexts = (await steps.allInnerTexts()).map((text) =>
       text.replaceAll(/\s+/g, ' ').replace(' event', ''),
     )
-    expect(told[0]).toStartWith('0.0 s Detected Operator')
-    expect(told[1]).toBe('+1.0 s Identity web-bot-auth presented detected success agent.example')
-    expect(told[2]).toBe('+2.0 s cart.add ran in 84 ms success')
-    expect(told[3]).toBe('+3.0 s checkout.pay refused by tool:checkout.pay blocked trust below verified')
-    expect(told[4]).toStartWith('+4.0 s cart.add failed')
+    expect(stepTexts[0]).toStartWith('0.0 s Detected Operator')
+    expect(stepTexts[1]).toBe('+1.0 s Identity web-bot-auth presented detected success agent.example')
+    expect(stepTexts[2]).toBe('+2.0 s cart.add ran in 84 ms success')
+    expect(stepTexts[3]).toBe('+3.0 s checkout.pay refused by tool:checkout.pay blocked trust below verified')
+    expect(stepTexts[4]).toStartWith('+4.0 s cart.add failed')
     await expectAccessibleInBothThemes(page.locator('.session-story'))
     await send(org.url, key, [
       recent('s6', { type: 'tool.executed', outcome: 'success', tool: 'late.call', sessionId: 'sess_story' }),
@@ -250,11 +257,11 @@ test('the bars of one filter are never drawn above the rows of another, whicheve
     const countedAgainMs = Date.now() + 5_000
     await shown(page, 4)
     await page.evaluate(() => {
-      const seen: string[] = []
-      Reflect.set(window, 'drawnBars', seen)
+      const seenIds: string[] = []
+      Reflect.set(window, 'drawnBars', seenIds)
       const look = (): void => {
         const text = document.querySelector('.histogram p')?.textContent ?? ''
-        if (location.search.includes('siteId=stays') && text !== seen.at(-1)) seen.push(text)
+        if (location.search.includes('siteId=stays') && text !== seenIds.at(-1)) seenIds.push(text)
       }
       new MutationObserver(look).observe(document.body, {
         subtree: true,

@@ -60,8 +60,8 @@ test('the empty page shows a push command that works and fills the page without 
     )
     await expectAccessibleInBothThemes(page.locator('main'))
     const command = await page.getByLabel('Command that sends a first push').innerText()
-    const sent = await runCurl(command.replace('YOUR_INGEST_KEY', key))
-    expect(await sent.json()).toEqual({ ok: true, tools: 1 })
+    const response = await runCurl(command.replace('YOUR_INGEST_KEY', key))
+    expect(await response.json()).toEqual({ ok: true, tools: 1 })
     await row(page, 'cart.add').waitFor({ timeout: 5_000 })
   })
 }, 90_000)
@@ -78,7 +78,9 @@ test('a real registry shows every tool, its tokens and each page against the bud
     expect(numberIn(await headline(page, 'Never called'))).toBe(real.length)
     await page.getByText('estimated', { exact: true }).waitFor()
     for (const [index, name] of pages.entries()) {
-      const tokens = tools.filter((_, at) => at % 3 === index).reduce((sum, tool) => sum + estimated(tool), 0)
+      const tokens = tools
+        .filter((_, position) => position % 3 === index)
+        .reduce((sum, tool) => sum + estimated(tool), 0)
       const line = page.locator('.budget li').filter({ hasText: name })
       expect(numberIn(await line.locator('.budget-number b').innerText())).toBe(tokens)
       expect(await line.innerText()).toContain(`${(tokens - 4_000).toLocaleString('en-GB')} over`)
@@ -95,10 +97,10 @@ test('a real registry shows every tool, its tokens and each page against the bud
 
 test('calls, errors and the last call equal the posted events, live and by site', async () => {
   const name = real[0]?.name ?? ''
-  const call = (id: string, more = {}) =>
-    recent(id, { type: 'tool.executed', siteId: 'github', tool: name, outcome: 'success', ...more })
+  const call = (id: string, fields = {}) =>
+    recent(id, { type: 'tool.executed', siteId: 'github', tool: name, outcome: 'success', ...fields })
   await send(org.url, key, [
-    ...Array.from({ length: 6 }, (_, at) => call(`t${at}`, { durationMs: 100 * (at + 1) })),
+    ...Array.from({ length: 6 }, (_, index) => call(`t${index}`, { durationMs: 100 * (index + 1) })),
     call('t7', { outcome: 'error', durationMs: 700 }),
     call('t8', { outcome: 'error', durationMs: 800 }),
     call('t9', { siteId: 'elsewhere' }), // the same name at another site is another tool
@@ -129,8 +131,8 @@ test('calls, errors and the last call equal the posted events, live and by site'
     expect(new URL(page.url()).searchParams.get('show')).toBe('never')
     await row(page, name).waitFor({ state: 'detached' })
     await page.getByLabel('Find a tool').fill('issue_write')
-    const found = real.filter((tool) => tool.name.includes('issue_write')).length
-    await page.getByText(`${found} of 118`).waitFor()
+    const matchCount = real.filter((tool) => tool.name.includes('issue_write')).length
+    await page.getByText(`${matchCount} of 118`).waitFor()
     await page.goBack()
     await row(page, name).waitFor()
   })

@@ -40,15 +40,15 @@ export interface Wanted {
   vendor?: string
 }
 
-export function matching(events: TestEvent[], wanted: Wanted, since: string, until: string): TestEvent[] {
+export function matching(events: TestEvent[], criteria: Wanted, since: string, until: string): TestEvent[] {
   return events.filter(
-    (one) =>
-      one.occurredAt >= since &&
-      one.occurredAt < until &&
-      (wanted.type === undefined || one.type === wanted.type) &&
-      (wanted.siteId === undefined || one.siteId === wanted.siteId) &&
-      (wanted.outcome === undefined || one.outcome === wanted.outcome) &&
-      (wanted.vendor === undefined || one.agent.vendor === wanted.vendor),
+    (sentEvent) =>
+      sentEvent.occurredAt >= since &&
+      sentEvent.occurredAt < until &&
+      (criteria.type === undefined || sentEvent.type === criteria.type) &&
+      (criteria.siteId === undefined || sentEvent.siteId === criteria.siteId) &&
+      (criteria.outcome === undefined || sentEvent.outcome === criteria.outcome) &&
+      (criteria.vendor === undefined || sentEvent.agent.vendor === criteria.vendor),
   )
 }
 

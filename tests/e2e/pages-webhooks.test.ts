@@ -115,8 +115,8 @@ async function expectActions(page: Page): Promise<void> {
   // The field expects the browser's local time.
   const minuteOf = (agoMs: number) =>
     page.evaluate((ago) => {
-      const at = new Date(Date.now() - ago)
-      return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+      const date = new Date(Date.now() - ago)
+      return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
     }, agoMs)
   await page
     .getByRole('dialog')
@@ -149,8 +149,8 @@ async function expectActions(page: Page): Promise<void> {
   await dialog.getByText('The payload is not valid JSON.').waitFor()
   await dialog.getByLabel('Payload').fill('{"text": "\u202e<b>"}')
   await dialog.getByRole('button', { name: 'Send test' }).click()
-  const [tried] = await receiver.wait('/ok/tried', 1, 20_000)
-  expect(JSON.parse(tried?.body ?? '')).toEqual({ text: '\u202e<b>' })
+  const [retriedDelivery] = await receiver.wait('/ok/tried', 1, 20_000)
+  expect(JSON.parse(retriedDelivery?.body ?? '')).toEqual({ text: '\u202e<b>' })
   await page.locator('.verdict.delivered').waitFor({ timeout: 10_000 })
   expect(await page.getByLabel('Request body').innerText()).toContain('\\u202e<b>')
 }
@@ -172,12 +172,12 @@ test('the page shows health, deliveries and dead letters; a delivery its error, 
     expect(await page.locator('.attempts > li').count()).toBe(4)
     await page.locator('.attempts summary').first().click()
     expect(await page.getByLabel('Response body').first().innerText()).toBe('answered 500')
-    const sent = receiver.received('/status/500')
-    expect(sent).toHaveLength(4)
-    expect(await page.getByLabel('Request body').innerText()).toBe(sent[0]?.body ?? '')
+    const deliveries = receiver.received('/status/500')
+    expect(deliveries).toHaveLength(4)
+    expect(await page.getByLabel('Request body').innerText()).toBe(deliveries[0]?.body ?? '')
     const headers = (await page.locator('.request-headers').innerText()).split(/\s*\n+\s*/)
     for (const name of ['webhook-id', 'webhook-timestamp', 'webhook-signature', 'user-agent', 'content-type'])
-      expect(headers[headers.indexOf(name) + 1]).toBe(sent[3]?.headers[name] ?? '')
+      expect(headers[headers.indexOf(name) + 1]).toBe(deliveries[3]?.headers[name] ?? '')
     await expectAccessibleInBothThemes(page.locator('main'))
     await page.getByRole('button', { name: 'Replay', exact: true }).click()
     await receiver.wait('/status/500', 5, 20_000)
@@ -210,8 +210,8 @@ test('an unknown type is confirmed; retry waits are stored; a test is a batch si
     await dialog.getByRole('button', { name: 'Cancel' }).click()
     await goInside(page, '/webhooks')
     await line(page, 'Careful one').getByRole('button', { name: 'Send test' }).click()
-    const [sent] = await receiver.wait('/ok/careful', 1, 20_000)
-    expect(new Webhook(secret).verify(sent!.body, sent!.headers)).toMatchObject({
+    const [request] = await receiver.wait('/ok/careful', 1, 20_000)
+    expect(new Webhook(secret).verify(request!.body, request!.headers)).toMatchObject({
       type: 'trace.batch',
       data: { sequence: 0, test: true, events: [{ type: 'agent.detected' }] },
     })
@@ -227,10 +227,10 @@ test('all dead letters are replayed at once; long URLs fit a phone', async () =>
       await line(page, 'Bad one')
         .getByText(/[12] dead letters?/)
         .waitFor({ timeout: 30_000 })
-      const before = receiver.received('/status/500').length
+      const countBefore = receiver.received('/status/500').length
       await page.getByRole('button', { name: 'Replay all dead letters' }).click()
       await page.getByText(/Replaying \d+ dead letters?/).waitFor()
-      await receiver.wait('/status/500', before + 1, 20_000)
+      await receiver.wait('/status/500', countBefore + 1, 20_000)
       await expectNoSidewaysScroll(page)
     },
     { viewport: { width: 390, height: 844 } },
@@ -238,8 +238,8 @@ test('all dead letters are replayed at once; long URLs fit a phone', async () =>
 }, 90_000)
 
 test('a replayed delivery that the filter no longer shows is followed until it is delivered', async () => {
-  const sent = await appliance.cli('webhook', 'test', `${receiver.url}/flaky/4`, '--json')
-  expect([sent.code, sent.stderr]).toEqual([0, ''])
+  const testResult = await appliance.cli('webhook', 'test', `${receiver.url}/flaky/4`, '--json')
+  expect([testResult.code, testResult.stderr]).toEqual([0, ''])
   await receiver.wait('/flaky/4', 4, 20_000)
   await visit('/webhooks', 'Webhooks', async (page) => {
     await page.getByRole('button', { name: 'Dead letters', exact: true }).click()

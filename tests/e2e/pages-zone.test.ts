@@ -46,11 +46,11 @@ async function load(page: Page, path: string, name: string): Promise<void> {
 
 /** "22 Nov" and "23:30" of the event in a zone, formatted by the runtime and not by the tested code. */
 function clock(timeZone: string): { day: string; time: string } {
-  const of = (options: Intl.DateTimeFormatOptions) =>
+  const formatDate = (options: Intl.DateTimeFormatOptions) =>
     new Intl.DateTimeFormat('en-GB', { timeZone, ...options }).format(lateMs)
   return {
-    day: of({ day: 'numeric', month: 'short' }),
-    time: of({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }),
+    day: formatDate({ day: 'numeric', month: 'short' }),
+    time: formatDate({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }),
   }
 }
 
@@ -77,8 +77,8 @@ async function expectZone(page: Page, zone: string): Promise<void> {
   await page.getByText('Show as table').first().click()
   const rows = page.getByRole('table', { name: /^Visits/ }).locator('tbody tr')
   await rows.first().waitFor()
-  const counted = await rows.evaluateAll((all) =>
-    all.flatMap((row) => {
+  const counted = await rows.evaluateAll((elements) =>
+    elements.flatMap((row) => {
       const [step, ...counts] = [...row.children].map((cell) => (cell as HTMLElement).innerText)
       return counts.at(-1) === '0' ? [] : [step ?? '']
     }),
@@ -139,11 +139,11 @@ test('the date fields of the audit log mean days of the zone; a phone shows the 
   await inZones(async (page, use) => {
     await use('America/St_Johns')
     await load(page, '/settings/audit', 'Settings')
-    const asked = page.waitForRequest((request) => request.url().includes('/api/audit?since='))
+    const auditRequest = page.waitForRequest((request) => request.url().includes('/api/audit?since='))
     await page.getByLabel('From (America/St_Johns)').fill('2026-11-01')
     await page.getByLabel('To (America/St_Johns)').fill('2026-11-01')
     await page.getByRole('button', { name: 'Search' }).click()
-    const { searchParams } = new URL((await asked).url())
+    const { searchParams } = new URL((await auditRequest).url())
     // The day on which the clocks of St John's go back has 25 hours.
     expect([searchParams.get('since'), searchParams.get('until')]).toEqual([
       '2026-11-01T02:30:00.000Z',

@@ -10,14 +10,14 @@ import { earlier, matching, pageTraffic, runningRange, type Wanted } from './pag
 
 let org: Organization
 let key: string
-let sent: TestEvent[]
+let sentEvents: TestEvent[]
 const nowMs = Date.now()
 
 beforeAll(async () => {
   org = await newOrganization()
   key = org.key
-  sent = pageTraffic(nowMs)
-  await send(org.url, key, sent)
+  sentEvents = pageTraffic(nowMs)
+  await send(org.url, key, sentEvents)
 }, 120_000)
 afterAll(closeBrowser)
 
@@ -31,7 +31,8 @@ function weekEdges(): number[] {
   const steps = Math.ceil((untilMs - first) / stepMs)
   return [sinceMs, ...Array.from({ length: steps + 1 }, (_, step) => first + step * stepMs)]
 }
-const count = (wanted: Wanted, range = week()) => matching(sent, wanted, range.since, range.until).length
+const count = (criteria: Wanted, range = week()) =>
+  matching(sentEvents, criteria, range.since, range.until).length
 const shown = (n: number) => n.toLocaleString('en-GB')
 
 /** The value and the comparison of a headline. */
@@ -53,8 +54,8 @@ async function expectHeadline(page: Page, name: string, value: number): Promise<
 async function table(page: Page, name: string | RegExp): Promise<string[][]> {
   const rows = page.getByRole('table', { name }).locator('tbody tr')
   await rows.first().waitFor()
-  return rows.evaluateAll((found) =>
-    found.map((row) => [...row.children].map((cell) => (cell as HTMLElement).innerText.trim())),
+  return rows.evaluateAll((elements) =>
+    elements.map((row) => [...row.children].map((cell) => (cell as HTMLElement).innerText.trim())),
   )
 }
 
@@ -100,9 +101,9 @@ test('the headline, comparison, vendors, classes and sorted files of Detect equa
   await open('/detect', async (page) => {
     const type = 'agent.detected'
     await expectHeadline(page, 'Visits', count({ type }))
-    const before = count({ type }, earlier(week(), 7))
-    expect((await headline(page, 'Visits')).about).toContain(`from ${shown(before)}`)
-    expect(before).toBeGreaterThan(0)
+    const countBefore = count({ type }, earlier(week(), 7))
+    expect((await headline(page, 'Visits')).about).toContain(`from ${shown(countBefore)}`)
+    expect(countBefore).toBeGreaterThan(0)
     const rows = await table(page, 'Agents')
     const vendors = ['GPTBot', 'Operator', 'ClaudeBot', 'House Agent']
     expect(rows.map((row) => [row[0], row[4], row[6], row[8]]).sort()).toEqual(
@@ -120,13 +121,19 @@ test('the headline, comparison, vendors, classes and sorted files of Detect equa
     await page.getByRole('table', { name: 'Classes by vendor' }).waitFor()
     const matrix = await table(page, 'Classes by vendor')
     const heads = await page.getByRole('table', { name: 'Classes by vendor' }).locator('th').allInnerTexts()
-    const detections = matching(sent, { type }, week().since, week().until)
+    const detections = matching(sentEvents, { type }, week().since, week().until)
     expect(matrix.map((row) => row.join(' ')).sort()).toEqual(
       vendors
         .map((vendor) => {
-          const mine = detections.filter((one) => one.agent.vendor === vendor)
-          const of = heads.slice(1, -1).map((name) => mine.filter((one) => one.agent.class === name.trim()))
-          return [vendor, ...of.map((list) => shown(list.length)), shown(mine.length)].join(' ')
+          const vendorDetections = detections.filter((detection) => detection.agent.vendor === vendor)
+          const detectionsByClass = heads
+            .slice(1, -1)
+            .map((name) => vendorDetections.filter((detection) => detection.agent.class === name.trim()))
+          return [
+            vendor,
+            ...detectionsByClass.map((list) => shown(list.length)),
+            shown(vendorDetections.length),
+          ].join(' ')
         })
         .sort(),
     )
@@ -153,18 +160,18 @@ async function expectZoom(page: Page): Promise<void> {
   await page.mouse.up()
   // A drag chooses the steps that it touches.
   const stepAt = (share: number) => edges.findLastIndex((edge) => edge <= edges[0]! + share * lengthMs)
-  const at = (step: number) => new Date(edges[step]!).toISOString()
-  const first = at(stepAt(0.5))
-  const last = at(stepAt(0.75) + 1)
+  const isoTime = (step: number) => new Date(edges[step]!).toISOString()
+  const first = isoTime(stepAt(0.5))
+  const last = isoTime(stepAt(0.75) + 1)
   await page.waitForURL((url) => url.searchParams.get('since') === first)
   const until = new URL(page.url()).searchParams.get('until')!
-  expect([last, at(stepAt(0.75))]).toContain(until)
+  expect([last, isoTime(stepAt(0.75))]).toContain(until)
   const dragged = { since: first, until }
   await expectHeadline(page, 'Visits', count({ type: 'agent.detected' }, dragged))
   await page.locator('.stack-chart').focus()
   for (const press of ['Home', 'Shift+ArrowRight', 'Shift+ArrowRight', 'Enter'])
     await page.keyboard.press(press)
-  const keyed = { since: first, until: at(stepAt(0.5) + 1) }
+  const keyed = { since: first, until: isoTime(stepAt(0.5) + 1) }
   await page.waitForURL((url) => url.searchParams.get('until') === keyed.until)
   await expectHeadline(page, 'Visits', count({ type: 'agent.detected' }, keyed))
   await page.goBack()
@@ -197,7 +204,12 @@ test('the site and range, also of a drag, are stored in the address, carry over 
 /** A denial shows its rule, reason, identity, evidence and earlier attempts. */
 async function expectReasons(page: Page): Promise<void> {
   await goInside(page, '/authz')
-  const refused = matching(sent, { type: 'authz.evaluated', outcome: 'blocked' }, week().since, week().until)
+  const refused = matching(
+    sentEvents,
+    { type: 'authz.evaluated', outcome: 'blocked' },
+    week().since,
+    week().until,
+  )
   await expectHeadline(page, 'Denied', refused.length)
   const newest = page.getByRole('table', { name: 'Newest denials' })
   await newest.locator('tbody tr').first().focus()
@@ -205,24 +217,28 @@ async function expectReasons(page: Page): Promise<void> {
   await page.keyboard.press('Enter')
   const dialog = page.getByRole('dialog')
   await dialog.getByText('trust below verified').waitFor()
-  const one = refused.toSorted((a, b) => (a.occurredAt < b.occurredAt ? 1 : -1))[1]!
-  expect(new URL(page.url()).searchParams.get('why')).toBe(one.id)
-  const told = await dialog.innerText()
-  const earlierOnes = sent.filter(
-    (other) =>
-      other.sessionId === one.sessionId && other.siteId === one.siteId && other.occurredAt < one.occurredAt,
+  const refusal = refused.toSorted((a, b) => (a.occurredAt < b.occurredAt ? 1 : -1))[1]!
+  expect(new URL(page.url()).searchParams.get('why')).toBe(refusal.id)
+  const dialogText = await dialog.innerText()
+  const earlierOnes = sentEvents.filter(
+    (candidate) =>
+      candidate.sessionId === refusal.sessionId &&
+      candidate.siteId === refusal.siteId &&
+      candidate.occurredAt < refusal.occurredAt,
   )
-  const before = earlierOnes.filter(
-    (other) => other.type === 'authz.evaluated' && other.outcome === 'blocked',
+  const earlierRefusals = earlierOnes.filter(
+    (candidate) => candidate.type === 'authz.evaluated' && candidate.outcome === 'blocked',
   )
-  expect(told).toContain(`${['First', 'Second', 'Third'][before.length]} denial in this session`)
+  expect(dialogText).toContain(
+    `${['First', 'Second', 'Third'][earlierRefusals.length]} denial in this session`,
+  )
   for (const text of [
     'tool:checkout.pay',
-    one.agent.vendor,
-    one.metadata['subject' as never],
+    refusal.agent.vendor,
+    refusal.metadata['subject' as never],
     'oauth2|bearer',
   ])
-    expect(told).toMatch(new RegExp(text))
+    expect(dialogText).toMatch(new RegExp(text))
   expect(await dialog.locator('.earlier li').count()).toBe(earlierOnes.length)
   await picture(page, 'why-blocked')
   await page.keyboard.press('Escape')
@@ -234,44 +250,48 @@ test('the counts of Auth and Analytics and the reasons of a denial equal the pos
     const type = 'auth.identity_presented'
     await expectHeadline(page, 'Identities', count({ type }))
     await expectHeadline(page, 'Accepted', count({ type, outcome: 'success' }))
-    const all = matching(sent, { type }, week().since, week().until)
+    const typeEvents = matching(sentEvents, { type }, week().since, week().until)
     const rows = await table(page, 'Protocols')
     expect(rows.map((row) => row.slice(0, 2)).sort()).toEqual(
       ['bearer', 'oauth2'].map((name) => [
         name,
-        shown(all.filter((one) => one.metadata.protocol === name).length),
+        shown(typeEvents.filter((candidate) => candidate.metadata.protocol === name).length),
       ]),
     )
     await page.getByRole('table', { name: 'Accepted subjects' }).waitFor()
     const identities = await table(page, 'Accepted subjects')
     const times = identities.reduce((sum, row) => sum + Number(row[4]), 0)
-    expect(times).toBe(all.filter((one) => one.outcome === 'success').length)
+    expect(times).toBe(typeEvents.filter((candidate) => candidate.outcome === 'success').length)
     await page.getByRole('link', { name: 'Analytics', exact: true }).click()
     await expectHeadline(page, 'Visits', count({ type: 'agent.detected' }))
     const types = await table(page, 'Types')
     expect(types.map(([type, , number]) => [type, number]).sort()).toEqual(
-      [...new Set(sent.map((one) => one.type))].sort().map((one) => [one, shown(count({ type: one }))]),
+      [...new Set(sentEvents.map((candidate) => candidate.type))]
+        .sort()
+        .map((eventType) => [eventType, shown(count({ type: eventType }))]),
     )
-    const called = matching(sent, { type: 'tool.executed' }, week().since, week().until)
-    const took = called.map((one) => one.durationMs).sort((a, b) => a - b)
+    const toolCalls = matching(sentEvents, { type: 'tool.executed' }, week().since, week().until)
+    const took = toolCalls.map((call) => call.durationMs).sort((a, b) => a - b)
     const durations = page.locator('.chart-panel').filter({ hasText: 'Tool call duration' })
     await durations.getByText(`${shown(took.length)} calls, accurate to 2 %`).waitFor()
-    const quantiles = (await durations.locator('.legend li').allInnerTexts()).map((one) =>
-      Number(/, ([0-9]+) ms overall/.exec(one)?.[1]),
+    const quantiles = (await durations.locator('.legend li').allInnerTexts()).map((text) =>
+      Number(/, ([0-9]+) ms overall/.exec(text)?.[1]),
     )
-    for (const [at, share] of [0.5, 0.95].entries()) {
+    for (const [index, share] of [0.5, 0.95].entries()) {
       const exact = took[Math.ceil(share * took.length) - 1] ?? 0
-      expect(Math.abs((quantiles[at] ?? 0) - exact)).toBeLessThanOrEqual(0.5 + exact * 0.02)
+      expect(Math.abs((quantiles[index] ?? 0) - exact)).toBeLessThanOrEqual(0.5 + exact * 0.02)
     }
     const agents = page.locator('.chart-panel').filter({ hasText: 'Active agents per day' })
     await agents.getByText('Show as table').click()
     await page.getByRole('table', { name: /Active agents per day/ }).waitFor()
     const today = new Date().toISOString().slice(0, 10)
-    const mine = sent.filter((one) => one.occurredAt.startsWith(today))
+    const eventsToday = sentEvents.filter((candidate) => candidate.occurredAt.startsWith(today))
     const rows30 = await table(page, /Active agents per day/)
     expect(rows30).toHaveLength(30)
     const sessions = Number(rows30.at(-1)?.[1])
-    expect(Math.abs(sessions - new Set(mine.map((one) => one.sessionId)).size)).toBeLessThanOrEqual(1)
+    expect(
+      Math.abs(sessions - new Set(eventsToday.map((candidate) => candidate.sessionId)).size),
+    ).toBeLessThanOrEqual(1)
     const months = await table(page, 'Monthly active agents')
     expect(months[0]?.[1]?.replaceAll(/\s+/g, ' ')).toMatch(/^≈ about [0-9]+$/)
     await expectReasons(page)
@@ -281,14 +301,16 @@ test('the counts of Auth and Analytics and the reasons of a denial equal the pos
 async function expectVendor(page: Page): Promise<void> {
   const dialog = page.getByRole('dialog')
   await dialog.getByText('Operated by OpenAI').waitFor()
-  const all = matching(sent, { vendor: 'Operator' }, week().since, week().until)
-  const visits = all.filter(({ type }) => type === 'agent.detected').length
+  const vendorEvents = matching(sentEvents, { vendor: 'Operator' }, week().since, week().until)
+  const visits = vendorEvents.filter(({ type }) => type === 'agent.detected').length
   await dialog
     .locator('.seen div', { hasText: 'Visits in this range' })
     .getByText(`${visits}`, { exact: true })
     .waitFor()
-  await dialog.getByText(`${all.length} events in this range`).waitFor()
-  expect(await dialog.innerText()).toContain(`${new Set(all.map((one) => one.sessionId)).size} sessions`)
+  await dialog.getByText(`${vendorEvents.length} events in this range`).waitFor()
+  expect(await dialog.innerText()).toContain(
+    `${new Set(vendorEvents.map((candidate) => candidate.sessionId)).size} sessions`,
+  )
   const link = dialog.getByRole('link', { name: /^Documentation/ })
   expect(await link.getAttribute('href')).toStartWith('https://openai.com/')
   await dialog.getByRole('button', { name: 'Close' }).click()
@@ -302,15 +324,15 @@ test('a vendor shows its operator and activity from its link; new events are cou
     for (const colorScheme of ['dark', 'light'] as const) {
       await expectHeadline(page, 'Visits', count({ type }))
       await page.getByText('Live', { exact: true }).waitFor()
-      const more = Array.from({ length: 25 }, (_, n) =>
+      const liveEvents = Array.from({ length: 25 }, (_, n) =>
         event(`live-${colorScheme}-${n}`, {
-          ...sent[0],
+          ...sentEvents[0],
           id: `live-${colorScheme}-${n}`,
           occurredAt: new Date().toISOString(),
         }),
       )
-      await send(org.url, key, more)
-      sent = [...sent, ...more]
+      await send(org.url, key, liveEvents)
+      sentEvents = [...sentEvents, ...liveEvents]
       await expectHeadline(page, 'Visits', count({ type }))
       const first = await page
         .locator('.plot canvas')
@@ -334,8 +356,8 @@ async function expectNoEvents(page: Page): Promise<void> {
 test('a bar and a step of the chart link to exactly their events in Logs; a chart without events says so', async () => {
   await open('/detect?range=24h&siteId=blog', async (page) => {
     const day = runningRange(1, Date.now())
-    const mine = matching(
-      sent,
+    const blogDetections = matching(
+      sentEvents,
       { type: 'agent.detected', siteId: 'blog', vendor: 'Operator' },
       day.since,
       day.until,
@@ -346,13 +368,15 @@ test('a bar and a step of the chart link to exactly their events in Logs; a char
       .getByRole('link', { name: 'Open vendor Operator in Logs' })
       .click()
     await page.getByRole('heading', { name: 'Logs' }).waitFor()
-    await page.getByText(`${mine.length} event${mine.length === 1 ? '' : 's'}. End of list.`).waitFor()
+    await page
+      .getByText(`${blogDetections.length} event${blogDetections.length === 1 ? '' : 's'}. End of list.`)
+      .waitFor()
     expect(await page.getByRole('button', { name: 'Remove filter vendor Operator' }).count()).toBe(1)
     await page.goBack()
     await page.locator('.stack-chart').focus()
     for (const press of ['End', 'Enter']) await page.keyboard.press(press)
     const last = { since: new Date(Date.parse(day.until) - 3_600_000).toISOString(), until: day.until }
-    const stepped = matching(sent, { type: 'agent.detected', siteId: 'blog' }, last.since, last.until)
+    const stepped = matching(sentEvents, { type: 'agent.detected', siteId: 'blog' }, last.since, last.until)
     await page.getByRole('heading', { name: 'Logs' }).waitFor()
     if (stepped.length === 0) await page.getByText('No matching events').waitFor()
     else await page.getByText(new RegExp(`^${stepped.length} events?\\. End of list`)).waitFor()
@@ -363,14 +387,14 @@ test('a bar and a step of the chart link to exactly their events in Logs; a char
 test('prerendered pages are never visible and do not change the open page', async () => {
   const atAuthz = async (page: Page): Promise<void> => {
     await page.addInitScript(() => {
-      const seen = { drawn: 0, shown: 0 }
-      Reflect.set(window, 'rehearsals', seen)
+      const counts = { drawn: 0, shown: 0 }
+      Reflect.set(window, 'rehearsals', counts)
       const hosts = (nodes: Iterable<Node>) => [...nodes].filter((node) => (node as HTMLElement).inert).length
       new MutationObserver((changes) => {
-        for (const { addedNodes } of changes) seen.drawn += hosts(addedNodes)
+        for (const { addedNodes } of changes) counts.drawn += hosts(addedNodes)
       }).observe(document, { childList: true, subtree: true })
       const frame = (): void => {
-        seen.shown += hosts(document.body.childNodes)
+        counts.shown += hosts(document.body.childNodes)
         requestAnimationFrame(frame)
       }
       requestAnimationFrame(frame)

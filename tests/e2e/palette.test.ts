@@ -22,11 +22,11 @@ beforeAll(async () => {
   org = await newOrganization()
   const key = org.key
   const zebra = { agent: { class: 'dom', vendor: hostile, name: 'ZebraBot', purpose: 'search' } }
-  const others = Array.from({ length: 150 }, (_, n) =>
+  const otherEvents = Array.from({ length: 150 }, (_, n) =>
     recent(`o${n}`, { sessionId: `sess-${n}`, tool: null, agent: { vendor: `Vendor ${n}` } }, n * 1_000),
   )
   await send(org.url, key, [
-    ...others,
+    ...otherEvents,
     recent('z1', { ...zebra, sessionId: 'sess-zebra', type: 'tool.executed', tool: 'zebra.pay' }),
     recent('z2', { ...zebra, sessionId: 'long ago', tool: 'zebra.old' }, 300 * 24 * hour),
   ])
@@ -60,12 +60,12 @@ test('every page and every section of Settings is found by its name', async () =
     for (const { name, path } of routes) {
       await type(page, name)
       await page.keyboard.press('Enter')
-      await page.waitForFunction((wanted) => location.pathname.startsWith(wanted), path)
+      await page.waitForFunction((prefix) => location.pathname.startsWith(prefix), path)
     }
     for (const { slug, name } of settingsSections) {
       await type(page, name === 'Webhooks' || name === 'Sites' ? `Settings: ${name}` : name)
       await page.keyboard.press('Enter')
-      await page.waitForFunction((wanted) => location.pathname === wanted, `/settings/${slug}`)
+      await page.waitForFunction((expectedPath) => location.pathname === expectedPath, `/settings/${slug}`)
     }
   })
 }, 90_000)
@@ -90,8 +90,8 @@ test('a vendor, agent, tool, session or view found by name opens; hostile names 
     await page.keyboard.press('Escape')
     const agent = await choose(page, 'zebrab', 'Agent')
     expect(agent.pathname + agent.search).toBe('/logs?name=ZebraBot')
-    const called = await choose(page, 'zebra.pay', 'Tool')
-    expect(called.pathname + called.search).toBe('/logs?tool=zebra.pay')
+    const toolUrl = await choose(page, 'zebra.pay', 'Tool')
+    expect(toolUrl.pathname + toolUrl.search).toBe('/logs?tool=zebra.pay')
     await choose(page, 'zebra.old', 'Tool') // 300 days ago
     const registered = await choose(page, 'zebra.reg', 'Tool')
     expect(registered.pathname + registered.search).toBe('/tools?site=shop&tool=zebra.registered')

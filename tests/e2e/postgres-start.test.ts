@@ -12,21 +12,21 @@ test('a node waits for its database, says so, and then serves; doctor explains i
   const port = freePort()
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
   const env = { SIGHTGLASS_DATABASE: url, SIGHTGLASS_KEY_FILE: dir.join('keys') }
-  const tried = Promise.withResolvers<void>()
+  const connectionAttempt = Promise.withResolvers<void>()
   const refusing = Bun.listen({
     hostname: '127.0.0.1',
     port,
     socket: {
       open(socket) {
         socket.terminate()
-        tried.resolve()
+        connectionAttempt.resolve()
       },
       data() {},
     },
   })
   const starting = startAppliance({ dataDir: dir.join('node'), env })
   // Only then, so that a database that starts quickly is late, too.
-  await tried.promise
+  await connectionAttempt.promise
   refusing.stop(true)
   const cluster = await startPostgres({ port })
   try {

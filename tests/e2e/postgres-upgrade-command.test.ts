@@ -22,7 +22,7 @@ beforeAll(async () => {
   nextBinary = await nextRelease()
 })
 afterEach(() => {
-  for (const file of pids.filter((each) => existsSync(each))) {
+  for (const file of pids.filter((pidFile) => existsSync(pidFile))) {
     try {
       process.kill(Number(readFileSync(file, 'utf8')), 'SIGKILL')
     } catch {
@@ -44,13 +44,13 @@ interface Installed {
 
 /** A ready server with three events. */
 async function install(name: string): Promise<Installed> {
-  const made = await database('migrated')
-  const path = (of: string) => dir.join(name, of)
+  const testDatabase = await database('migrated')
+  const path = (fileName: string) => dir.join(name, fileName)
   for (const folder of ['bin', 'data']) mkdirSync(path(folder), { recursive: true })
   const executable = path('bin/sightglass')
   writeFileSync(executable, script('1.0.0'))
   chmodSync(executable, 0o755)
-  const env = { SIGHTGLASS_DATABASE: made.url, SIGHTGLASS_KEY_RING: '11'.repeat(32) }
+  const env = { SIGHTGLASS_DATABASE: testDatabase.url, SIGHTGLASS_KEY_RING: '11'.repeat(32) }
   const exported = Object.entries({ ...env, ...nodeOptions }).map(
     ([key, value]) => `export ${key}='${value}'\n`,
   )
@@ -68,15 +68,15 @@ async function install(name: string): Promise<Installed> {
   expect(await run('import', path('events'))).toMatchObject({ code: 0 })
   await startServer()
   return {
-    made,
+    made: testDatabase,
     executable,
     run,
     start: startServer,
     upgrade(version, text) {
       const file = writeRelease(dir.join(name, version), version, text, null)
       const control = ['--stop', `sh ${path('stop')}`, '--start', `sh ${path('start')}`, '--wait', '600']
-      const own = ['--executable', executable, '--unit-dir', path('none'), '--trust']
-      return run('upgrade', file, ...own, ...control)
+      const upgradeArgs = ['--executable', executable, '--unit-dir', path('none'), '--trust']
+      return run('upgrade', file, ...upgradeArgs, ...control)
     },
     async events() {
       expect((await run('ready')).code).toBe(0)
@@ -93,27 +93,28 @@ function migrating(version: string, olderNodes: 'write' | 'end'): string {
 }
 
 test('an upgrade says that nothing is backed up, and goes back when the release does not start', async () => {
-  const { upgrade, executable, events, made } = await install('plain')
-  const done = await upgrade('2.0.0', script('2.0.0'))
-  expect([done.code, done.stderr]).toEqual([0, ''])
-  expect(done.stdout).toContain(
+  const { upgrade, executable, events, made: testDatabase } = await install('plain')
+  const upgradeResult = await upgrade('2.0.0', script('2.0.0'))
+  expect([upgradeResult.code, upgradeResult.stderr]).toEqual([0, ''])
+  expect(upgradeResult.stdout).toContain(
     'No backup was made: the database is backed up with its own tools. A migration cannot be undone without one.',
   )
-  expect(done.stdout).toContain('Upgraded from 1.0.0 to 2.0.0; the server is ready.')
+  expect(upgradeResult.stdout).toContain('Upgraded from 1.0.0 to 2.0.0; the server is ready.')
   const broken = await upgrade('3.0.0', script('3.0.0', 'echo cannot start; exit 1'))
   expect([broken.code, broken.stderr]).toEqual([
     1,
     expect.stringContaining('Release 3.0.0 did not start: its process ended. Release 2.0.0 runs again.'),
   ])
   expect([readFileSync(executable, 'utf8'), await events()]).toEqual([script('2.0.0'), 3])
-  const schema = () => made.cluster.sql('SELECT max(version) FROM sightglass.schema_migration', made.name)
-  const before = Number(await schema())
+  const schema = () =>
+    testDatabase.cluster.sql('SELECT max(version) FROM sightglass.schema_migration', testDatabase.name)
+  const schemaBefore = Number(await schema())
   const tolerated = await upgrade('4.0.0', migrating('4.0.0', 'write'))
   expect([tolerated.code, tolerated.stderr]).toEqual([
     1,
     expect.stringContaining('Release 2.0.0 runs again.'),
   ])
-  expect([Number(await schema()), await events()]).toEqual([before + 1, 3])
+  expect([Number(await schema()), await events()]).toEqual([schemaBefore + 1, 3])
 })
 
 /** A program of PostgreSQL, as an operator runs it. */
@@ -123,7 +124,14 @@ async function tool(name: string, ...args: string[]): Promise<void> {
 }
 
 test('a migration that ends the old release is not undone; the backup of the operator is', async () => {
-  const { upgrade, executable, events, made, run, start: startServer } = await install('migrated')
+  const {
+    upgrade,
+    executable,
+    events,
+    made: testDatabase,
+    run,
+    start: startServer,
+  } = await install('migrated')
   const dumps = dir.join('dumps')
   mkdirSync(dumps)
   for (const [folder, mode] of [
@@ -132,7 +140,7 @@ test('a migration that ends the old release is not undone; the backup of the ope
   ] as const)
     chmodSync(folder, mode)
   const dump = `${dumps}/sightglass.dump`
-  await tool('pg_dump', '--format=custom', `--file=${dump}`, made.url)
+  await tool('pg_dump', '--format=custom', `--file=${dump}`, testDatabase.url)
   const failed = await upgrade('4.0.0', migrating('4.0.0', 'end'))
   expect([failed.code, failed.stderr]).toEqual([
     1,
@@ -143,8 +151,8 @@ test('a migration that ends the old release is not undone; the backup of the ope
   expect(failed.stderr).toContain('restore the backup of the database that you made, then start the server')
   expect([readFileSync(executable, 'utf8'), (await run('ready')).code]).toEqual([script('1.0.0'), 1])
   expect((await run('migrate', 'status')).stdout).toContain('use the release that wrote it, or a newer one')
-  await made.cluster.sql('DROP SCHEMA sightglass CASCADE', made.name)
-  await tool('pg_restore', `--dbname=${made.url}`, dump)
+  await testDatabase.cluster.sql('DROP SCHEMA sightglass CASCADE', testDatabase.name)
+  await tool('pg_restore', `--dbname=${testDatabase.url}`, dump)
   await startServer()
   expect(await events()).toBe(3)
 })

@@ -21,19 +21,19 @@ afterAll(() => dir.remove())
 interface Fleet {
   ports: number[]
   /** Starts a node of a release in place of the one with this number, which has ended. */
-  start(at: number, release: 'old' | 'next', olderNodes?: 'write' | 'end'): Promise<Appliance>
+  start(index: number, release: 'old' | 'next', olderNodes?: 'write' | 'end'): Promise<Appliance>
 }
 
 function fleet({ url }: TestDatabase, name: string, count: number): Fleet {
   const ports = Array.from({ length: count }, freePort)
   return {
     ports,
-    start: (at, release, olderNodes = 'write') =>
+    start: (index, release, olderNodes = 'write') =>
       startAppliance({
-        dataDir: dir.join(`${name}-${at}`),
-        port: ports[at]!,
+        dataDir: dir.join(`${name}-${index}`),
+        port: ports[index]!,
         cwd: dir.path,
-        args: ['--node-name', `${name}-${at}`, '--upgrade-wait', 'off'],
+        args: ['--node-name', `${name}-${index}`, '--upgrade-wait', 'off'],
         env: {
           SIGHTGLASS_DATABASE: url,
           SIGHTGLASS_KEY_RING: '11'.repeat(32),
@@ -54,12 +54,12 @@ function load(ports: readonly number[], key: string) {
   const acknowledged = new Set<string>()
   const unexpected: string[] = []
   let isOver = false
-  let sent = 0
+  let sentCount = 0
   const sender = async (first: number): Promise<void> => {
-    for (let at = first; !isOver; at++) {
-      const ids = Array.from({ length: 20 }, () => `evt_${sent++}`)
+    for (let round = first; !isOver; round++) {
+      const ids = Array.from({ length: 20 }, () => `evt_${sentCount++}`)
       for (let tries = 0; ; tries++) {
-        const port = ports[(at + tries) % ports.length]!
+        const port = ports[(round + tries) % ports.length]!
         const response = await post(port, ids).catch(() => null) // a node that ended
         if (response?.status === 202) break
         const isFine = response === null || (response.status === 503 && response.headers.has('retry-after'))
@@ -109,23 +109,23 @@ async function expectExact(node: Appliance, { cluster, name }: TestDatabase, cou
 }
 
 test('three nodes under load go one by one to a release whose migration they tolerate', async () => {
-  const made = await database('migrated')
-  const { ports, start } = fleet(made, 'rolling', 3)
+  const testDatabase = await database('migrated')
+  const { ports, start } = fleet(testDatabase, 'rolling', 3)
   const nodes = [await start(0, 'old')]
   nodes.push(...(await Promise.all([start(1, 'old'), start(2, 'old')])))
   const traffic = load(ports, await keyOf(nodes[0]!, 'ingest'))
   await traffic.more(200)
-  for (const at of [0, 1, 2]) {
-    expect((await nodes[at]!.stop()).code).toBe(0)
-    nodes[at] = await start(at, 'next')
-    expect(nodes[at].version).toBe(nextVersion)
+  for (const index of [0, 1, 2]) {
+    expect((await nodes[index]!.stop()).code).toBe(0)
+    nodes[index] = await start(index, 'next')
+    expect(nodes[index].version).toBe(nextVersion)
     await traffic.more(200)
   }
   await traffic.end()
   // The command is the release before, which still works on the data, so the upgrade can be undone.
   const status = await nodes[0]!.cli('migrate', 'status')
   expect([status.code, status.stdout]).toEqual([0, expect.stringContaining('to which this one may write')])
-  await expectExact(nodes[2]!, made, traffic.acknowledged.size)
+  await expectExact(nodes[2]!, testDatabase, traffic.acknowledged.size)
   await nodes[0]!.stop()
   nodes[0] = await start(0, 'old')
   expect(await statusOf(ports[0]!, '/readyz')).toBe(200)
@@ -133,8 +133,8 @@ test('three nodes under load go one by one to a release whose migration they tol
 })
 
 test('a release whose migration they do not tolerate waits for the others, and a suspended one writes nothing', async () => {
-  const made = await database('migrated')
-  const { ports, start } = fleet(made, 'ending', 3)
+  const testDatabase = await database('migrated')
+  const { ports, start } = fleet(testDatabase, 'ending', 3)
   const first = await start(0, 'old')
   const second = await start(1, 'old')
   const traffic = load(ports.slice(0, 2), await keyOf(first, 'ingest'))
@@ -155,7 +155,10 @@ test('a release whose migration they do not tolerate waits for the others, and a
   // One node ends; the other is suspended, and counts as ended when it was not seen for 15 s.
   expect((await first.stop()).code).toBe(0)
   process.kill(second.pid, 'SIGSTOP')
-  await made.cluster.sql('UPDATE sightglass.node SET seen_at_ms = seen_at_ms - 15000', made.name)
+  await testDatabase.cluster.sql(
+    'UPDATE sightglass.node SET seen_at_ms = seen_at_ms - 15000',
+    testDatabase.name,
+  )
   const next = await starting
   expect(next.version).toBe(nextVersion)
   process.kill(second.pid, 'SIGCONT')
@@ -163,7 +166,7 @@ test('a release whose migration they do not tolerate waits for the others, and a
   expect([undefined, 401, 503]).toContain(late?.status)
   const exit = await second.exit()
   expect([exit.code, exit.stderr]).toEqual([1, expect.stringContaining('use a newer release')])
-  await expectExact(next, made, traffic.acknowledged.size)
+  await expectExact(next, testDatabase, traffic.acknowledged.size)
   const older = await start(0, 'old').catch((error: Error) => error.message)
   expect(older).toContain('use the release that wrote it or a newer one')
   expect((await next.stop()).code).toBe(0)

@@ -21,16 +21,20 @@ interface Document {
 
 test('every operation and message of the OpenAPI document has a link, a section and an example', async () => {
   const api = (await (await fetch(`${server.url}/openapi.json`)).json()) as Document
-  const ids = Object.values(api.paths).flatMap((path) => Object.values(path).map((one) => one.operationId))
+  const ids = Object.values(api.paths).flatMap((path) =>
+    Object.values(path).map((operation) => operation.operationId),
+  )
   await withPage(`${server.url}/docs`, async (page) => {
     expect(await page.title()).toBe('API reference · Sightglass')
-    const sections = await page.locator('section.operation').evaluateAll((all) => all.map(({ id }) => id))
+    const sections = await page
+      .locator('section.operation')
+      .evaluateAll((elements) => elements.map(({ id }) => id))
     const messages = Object.keys(api.webhooks)
     expect(messages).toContain('trace.batch')
     expect(sections.toSorted()).toEqual(['client-package', ...ids, ...messages].toSorted())
     const links = await page
       .locator('nav a[href^="#"]')
-      .evaluateAll((all) => all.map((one) => one.getAttribute('href')))
+      .evaluateAll((elements) => elements.map((link) => link.getAttribute('href')))
     expect(links).toEqual(sections.map((id) => `#${id}`))
     expect(await page.locator('section:not(:has(pre))').count()).toBe(0)
   })
@@ -84,8 +88,8 @@ test('the copied call works in a shell', async () => {
   const [address = '', , authorization = '', , contentType = '', , body = ''] = words.stdout
     .toString()
     .split('\0')
-  const [sent] = (JSON.parse(body) as { events: { occurredAt: string }[] }).events
-  expect(Math.abs(Date.now() - Date.parse(sent!.occurredAt))).toBeLessThan(2 * 3_600_000)
+  const [sentEvent] = (JSON.parse(body) as { events: { occurredAt: string }[] }).events
+  expect(Math.abs(Date.now() - Date.parse(sentEvent!.occurredAt))).toBeLessThan(2 * 3_600_000)
   const header = (line: string) => line.split(': ') as [string, string]
   const headers = Object.fromEntries([header(authorization), header(contentType)])
   const response = await fetch(address, { method: 'POST', headers, body })

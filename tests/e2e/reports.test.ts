@@ -30,39 +30,39 @@ afterAll(async () => {
 
 function changed(path: string): string {
   const text = readFileSync(path, 'utf8')
-  const other = files.join('changed.html')
-  writeFileSync(other, text.replace('>300<', '>301<'))
-  expect(readFileSync(other, 'utf8')).not.toBe(text)
-  return other
+  const changedPath = files.join('changed.html')
+  writeFileSync(changedPath, text.replace('>300<', '>301<'))
+  expect(readFileSync(changedPath, 'utf8')).not.toBe(text)
+  return changedPath
 }
 
 const proofForm = /(?<=id="sightglass-proof">).*(?=<\/script>)/
 
 function withProof(path: string, proof: string): string {
-  const other = files.join('proof.html')
+  const proofPath = files.join('proof.html')
   writeFileSync(
-    other,
+    proofPath,
     readFileSync(path, 'utf8').replace(proofForm, () => proof),
   )
-  return other
+  return proofPath
 }
 
 /** A proof whose signature is sound, of a key that anybody can make. */
 function signedWithoutNumber(path: string): string {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   const proof = JSON.parse(proofForm.exec(readFileSync(path, 'utf8'))![0]) as { [name: string]: unknown }
-  const { orgId, org, since, until, at, digest } = proof
-  const text = JSON.stringify(['sightglass-report-1', orgId, org, since, until, at, null, digest])
+  const { orgId, org, since, until, at: signedAt, digest } = proof
+  const text = JSON.stringify(['sightglass-report-1', orgId, org, since, until, signedAt, null, digest])
   const signature = sign(null, Buffer.from(text), privateKey).toString('base64url')
   return JSON.stringify({ ...proof, events: null, key: publicKey.export({ format: 'jwk' }).x, signature })
 }
 
 test('made by the command line, with and without a server, and verified by it', async () => {
   const out = files.join('cli.html')
-  const made = await appliance.cli('report', 'create', '--out', out)
-  expect([made.code, made.stderr]).toEqual([0, ''])
-  expect(made.stdout).toMatch(/^Wrote 300 events, \S+ to \S+, to .*cli\.html\. Signed by \S{43}\.\n$/)
-  const key = /by (\S{43})\./.exec(made.stdout)![1]!
+  const reportResult = await appliance.cli('report', 'create', '--out', out)
+  expect([reportResult.code, reportResult.stderr]).toEqual([0, ''])
+  expect(reportResult.stdout).toMatch(/^Wrote 300 events, \S+ to \S+, to .*cli\.html\. Signed by \S{43}\.\n$/)
+  const key = /by (\S{43})\./.exec(reportResult.stdout)![1]!
   const sound = await cli(['verify', out, `--trusted-key=${key}`])
   expect([sound.code, sound.stdout]).toEqual([0, expect.stringContaining('unchanged. Report of ')])
   const broken = await cli(['verify', changed(out)])
@@ -103,7 +103,9 @@ test('saved from Overview, it opens from a file without any request, in print to
       await page.setViewportSize({ width, height: 900 })
       expect(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)).toBe(true)
       const heightsOf = (selector: string) =>
-        page.locator(selector).evaluateAll((all) => all.map((one) => one.getBoundingClientRect().height))
+        page
+          .locator(selector)
+          .evaluateAll((elements) => elements.map((element) => element.getBoundingClientRect().height))
       expect(Math.min(...(await heightsOf('svg text')))).toBeGreaterThan(8)
       expect(new Set(await heightsOf('.headlines dt')).size).toBe(1)
       await picture(page, `report-${width}`)
@@ -117,8 +119,8 @@ test('saved from Overview, it opens from a file without any request, in print to
 test('the verifier works from a file: it accepts the report, and refuses one with a changed byte', async () => {
   const report = files.join('whole.html')
   const verifier = files.join('verifier.html')
-  const made = await appliance.cli('report', 'create', '--out', report, '--json')
-  const { key } = JSON.parse(made.stdout) as { key: string }
+  const reportResult = await appliance.cli('report', 'create', '--out', report, '--json')
+  const { key } = JSON.parse(reportResult.stdout) as { key: string }
   expect((await cli(['report', 'verifier', '--out', verifier])).code).toBe(0)
   const served = await fetch(`${appliance.url}/docs/verify-report`)
   expect(await served.text()).toBe(readFileSync(verifier, 'utf8'))

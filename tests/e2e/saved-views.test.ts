@@ -32,8 +32,8 @@ beforeAll(async () => {
     org.slug,
     '--password-stdin',
   ]
-  const made = await cli(args, { dataDir: org.appliance.dataDir, stdin: viewer.password })
-  expect([made.code, made.stderr]).toEqual([0, ''])
+  const createResult = await cli(args, { dataDir: org.appliance.dataDir, stdin: viewer.password })
+  expect([createResult.code, createResult.stderr]).toEqual([0, ''])
 }, 120_000)
 afterAll(closeBrowser)
 
@@ -104,9 +104,9 @@ test('a view is saved while the list still loads, and the late list does not hid
     let lists = 0
     await page.route('**/api/views', async (route) => {
       if (route.request().method() !== 'GET' || ++lists > 1) return route.continue()
-      const before = await route.fetch()
+      const originalResponse = await route.fetch()
       await late.promise
-      await route.fulfill({ response: before })
+      await route.fulfill({ response: originalResponse })
     })
     await openViews(page)
     await page.getByLabel('Save these filters as').fill('Saved early')

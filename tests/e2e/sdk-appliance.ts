@@ -17,9 +17,9 @@ export interface Keys {
 export async function makeKeys(appliance: Appliance): Promise<Keys> {
   const make = async (kind: string): Promise<string> => {
     const args = ['--kind', kind, '--org', 'default', '--label', `sdk ${kind}`, '--json']
-    const made = await appliance.cli('key', 'create', ...args)
-    if (made.code !== 0) throw new Error(made.stderr)
-    return (JSON.parse(made.stdout) as { key: string }).key
+    const keyResult = await appliance.cli('key', 'create', ...args)
+    if (keyResult.code !== 0) throw new Error(keyResult.stderr)
+    return (JSON.parse(keyResult.stdout) as { key: string }).key
   }
   return {
     ingestKey: await make('ingest'),

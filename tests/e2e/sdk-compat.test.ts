@@ -29,7 +29,7 @@ const accepted = (count: number, deduped = 0) => ({
   status: 202,
   body: { ok: true, accepted: count, deduped },
 })
-const event = (id: string, more: object = {}) => ({
+const event = (id: string, fields: object = {}) => ({
   id,
   siteId: 'shop-acme',
   sessionId: 'sess_1',
@@ -37,7 +37,7 @@ const event = (id: string, more: object = {}) => ({
   type: 'agent.detected',
   outcome: 'success',
   agent: { class: 'crawler', trust: 'detected', vendor: 'GPTBot' },
-  ...more,
+  ...fields,
 })
 
 test('one event in each post, as the specification shows it, and its resend', async () => {

@@ -103,10 +103,10 @@ test('an outage under load does not slow the host; nothing is lost up to the bou
   expect(new Set(await storedIds(again.url, keys.secretKey))).toEqual(new Set(expected))
   const codes = problems.map(({ code }) => code)
   expect(codes.filter((code) => code === 'unreachable').length).toBe(1)
-  const told = problems
+  const droppedCount = problems
     .filter(({ code }) => code === 'queue_full')
     .reduce((sum, { count = 0 }) => sum + count, 0)
-  expect(told).toBe(5_000)
+  expect(droppedCount).toBe(5_000)
   await again.stop()
 }, 90_000)
 
@@ -121,7 +121,7 @@ test.each([
     const appliance = await startAppliance({ dataDir: dir.join('data') })
     const keys = await makeKeys(appliance)
     await appliance.kill()
-    const program = (first: number, rest: string): string => `
+    const program = (first: number, body: string): string => `
 import { createIntelExporter, init } from ${JSON.stringify(join(packageDir, 'node.js'))}
 const { SIGHTGLASS_URL: url, SIGHTGLASS_INGEST_KEY: ingestKey, SIGHTGLASS_PUBLISHABLE_KEY: publishableKey } =
   process.env
@@ -129,7 +129,7 @@ const exporter = createIntelExporter({ url, ingestKey, spool: './spool/events', 
 const client = init({ publishableKey, siteId: 'shop', sessionId: 's', exporters: [exporter], onError() {} })
 for (let index = 0; index < 3000; index++) client.trace({ id: 'e' + (${first} + index), type: 'tool.executed' })
 await new Promise((resolve) => setImmediate(resolve))
-${rest}`
+${body}`
     for (const [round, first] of [0, 3_000].entries()) {
       const path = dir.join(`host-${round}.mjs`)
       writeFileSync(path, program(first, `console.log('traced'); setInterval(() => {}, 1000)`))
@@ -148,8 +148,8 @@ ${rest}`
     const ids = await storedIds(again.url, keys.secretKey)
     expect(ids.length).toBe(9_000)
     expect(new Set(ids)).toEqual(new Set(Array.from({ length: 9_000 }, (__, index) => `e${index}`)))
-    const left = readdirSync(dir.join('spool')).map((name) => statSync(dir.join('spool', name)).size)
-    expect(left.reduce((sum, bytes) => sum + bytes, 0)).toBeLessThan(200)
+    const fileSizes = readdirSync(dir.join('spool')).map((name) => statSync(dir.join('spool', name)).size)
+    expect(fileSizes.reduce((sum, bytes) => sum + bytes, 0)).toBeLessThan(200)
     await again.stop()
   },
   60_000,
@@ -163,7 +163,7 @@ const fakeKeys: Keys = {
 
 test('a certificate nobody signed: one clear report, no loop', async () => {
   using dir = tempDir('tls')
-  const made = Bun.spawnSync(
+  const certificateResult = Bun.spawnSync(
     [
       'openssl',
       'req',
@@ -184,7 +184,7 @@ test('a certificate nobody signed: one clear report, no loop', async () => {
     ],
     { stderr: 'ignore' },
   )
-  expect(made.exitCode).toBe(0)
+  expect(certificateResult.exitCode).toBe(0)
   const packageDir = await builtPackage()
   let requests = 0
   const server = Bun.serve({
@@ -247,9 +247,9 @@ test('events that the appliance rejects are named one by one, and the others arr
     ['time', { occurredAt: 'yesterday' }],
     ['kind', { agent: 'GPTBot' }],
   ]
-  for (const [id, more] of bad) {
+  for (const [id, fields] of bad) {
     client.trace({ id: `good-${id}`, type: 'tool.executed', metadata: { note: 'ünïcode 🙂' } })
-    client.trace({ id, type: 'tool.executed', ...more })
+    client.trace({ id, type: 'tool.executed', ...fields })
   }
   expect(await exporter.flush()).toBe(true)
   expect(exporter.stats()).toMatchObject({ accepted: 5, rejected: 5, requests: 1 })

@@ -70,14 +70,14 @@ test.each([...Object.keys(nodeFrameworks), 'watched'])(
     const running = await onNode(name)
     try {
       expect(await sendAll(running, () => running.events().length)).toEqual(expected.answers)
-      const before = running.events().length
+      const countBefore = running.events().length
       const early = name === 'watched' ? 2 : 0
       expect(comparable(running.events().slice(early))).toEqual(expected.events)
       for (const { metadata, durationMs } of running.events().slice(0, early))
         expect([metadata?.page, durationMs]).toEqual(['/early', undefined])
       const late = await fetch(`${running.url}/late`, { headers: { 'user-agent': gptBot } })
       const text = await late.text()
-      while (running.events().length === before) await Bun.sleep(1)
+      while (running.events().length === countBefore) await Bun.sleep(1)
       expect(running.events().at(-1)).toMatchObject({
         type: 'agent.requested',
         outcome: 'success',
@@ -98,11 +98,11 @@ test('the program that does the same with Next.js from npm can be started', asyn
 
 test('Node.js loads the evidence and verifies the signature of an agent with the user agent of a browser', async () => {
   const signer = createSigner()
-  const seen = new Date().toISOString().slice(0, 10)
-  const directory = { operator: 'OpenAI', url: 'https://chatgpt.com', keys: [signer.jwk], seen }
+  const today = new Date().toISOString().slice(0, 10)
+  const directory = { operator: 'OpenAI', url: 'https://chatgpt.com', keys: [signer.jwk], seen: today }
   const pack = {
     format: packFormat,
-    made: `${seen}T00:00:00Z`,
+    made: `${today}T00:00:00Z`,
     directories: [{ ...directory, source: 'https://chatgpt.com', digest: 'a'.repeat(64) }],
   }
   const served = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.json(pack) })

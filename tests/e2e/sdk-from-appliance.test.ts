@@ -50,10 +50,10 @@ test('npm installs it with no registry reachable, and the first program of its R
   })
   const readme = readFileSync(dir.join('node_modules/@sightglass/sdk/README.md'), 'utf8')
   writeFileSync(dir.join('first.js'), /```js\n([\s\S]*?)```/.exec(readme)?.[1] ?? '')
-  const before = (await storedIds(appliance.url, keys.secretKey)).length
+  const countBefore = (await storedIds(appliance.url, keys.secretKey)).length
   const program = run(['node', 'first.js'], { cwd: dir.path, env: hostEnv(appliance.url, keys) })
   expect({ code: await program.exited, stderr: program.stderr() }).toEqual({ code: 0, stderr: '' })
-  expect((await storedIds(appliance.url, keys.secretKey)).length).toBe(before + 1)
+  expect((await storedIds(appliance.url, keys.secretKey)).length).toBe(countBefore + 1)
 }, 60_000)
 
 test('both listeners serve it to every host and origin, without a key, cached as its address says', async () => {
@@ -82,8 +82,8 @@ test('both listeners serve it to every host and origin, without a key, cached as
       expect((await fetch(url + path, { headers: { 'if-none-match': etag } })).status).toBe(304)
       expect((await fetch(url + path, { method: 'POST' })).status).toBe(405)
     }
-    const other = await fetch(`${url}/sdk/0123456789abcdef/browser.js`)
-    expect([other.status, await other.json()]).toMatchObject([
+    const otherVersion = await fetch(`${url}/sdk/0123456789abcdef/browser.js`)
+    expect([otherVersion.status, await otherVersion.json()]).toMatchObject([
       404,
       { hint: expect.stringContaining(browser.immutablePath) },
     ])

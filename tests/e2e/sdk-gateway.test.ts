@@ -53,7 +53,7 @@ test('tools and memory are pushed and read back', async () => {
 test('a push that the appliance rejects fails with its reasons', async () => {
   const error = await sync()
     .pushTools([{ name: '' }])
-    .catch((each: IntelError) => each)
+    .catch((failure: IntelError) => failure)
   expect(error).toMatchObject({ name: 'IntelError', status: 400 })
   expect((error as IntelError).issues.length).toBeGreaterThan(0)
 })
@@ -86,14 +86,14 @@ test('the audit log in both forms', async () => {
 })
 
 test('an invalid query is rejected at once with what is wrong', async () => {
-  const error = await gateway.metrics({ since: 'yesterday' }).catch((each: IntelError) => each)
+  const error = await gateway.metrics({ since: 'yesterday' }).catch((failure: IntelError) => failure)
   expect(error).toMatchObject({ name: 'IntelError', status: 400 })
 })
 
 test('a delivery of the appliance verifies, a changed one does not', async () => {
   await using receiver = await startReceiver()
-  const made = await appliance.cli('webhook', 'secret', '--org', 'default', '--json')
-  const { secret } = JSON.parse(made.stdout) as { secret: string }
+  const secretResult = await appliance.cli('webhook', 'secret', '--org', 'default', '--json')
+  const { secret } = JSON.parse(secretResult.stdout) as { secret: string }
   const payload = { type: 'hello', data: { text: 'ünïcode', n: 1.5 } }
   const answer = await fetch(`${appliance.url}/v1/webhooks/test`, {
     method: 'POST',

@@ -40,10 +40,10 @@ async function started(command: string): Promise<{ url: string; [Symbol.dispose]
 }
 
 async function types(): Promise<string[]> {
-  const found: string[] = []
+  const eventTypes: string[] = []
   const gateway = createGateway({ url: appliance.url, secretKey: keys.secretKey })
-  for await (const { type, tool } of gateway.traces()) found.push(`${type} ${String(tool)}`)
-  return found
+  for await (const { type, tool } of gateway.traces()) eventTypes.push(`${type} ${String(tool)}`)
+  return eventTypes
 }
 
 const headers = (key: string) => ({ authorization: `Bearer ${key}`, 'content-type': 'application/json' })
@@ -77,15 +77,15 @@ test('Node frameworks: a request by an agent and a decision are events', async (
   expectInstall(install, 'express ')
   save(project.dir, 'server.mjs', server)
   using child = await started(start)
-  const here = ask.replace('http://127.0.0.1:3000', child.url)
-  const answer = JSON.parse(await output(here, project.dir.path, env)) as unknown
+  const command = ask.replace('http://127.0.0.1:3000', child.url)
+  const answer = JSON.parse(await output(command, project.dir.path, env)) as unknown
   expect(answer).toMatchObject({ agent: { product: 'GPTBot' } })
-  const draft = here.replace(`${child.url}/`, `${child.url}/drafts/one`)
+  const draft = command.replace(`${child.url}/`, `${child.url}/drafts/one`)
   expect(await output(draft, project.dir.path, env)).toBe('rule no-training')
   await until(async () => {
-    const all = await types()
+    const eventTypes = await types()
     return ['agent.requested', 'agent.detected', 'authz.evaluated'].every((type) =>
-      all.includes(`${type} undefined`),
+      eventTypes.includes(`${type} undefined`),
     )
   })
 })
@@ -94,14 +94,16 @@ test('Node frameworks: with evidence, a request has a verdict', async () => {
   const { blocks } = await readGuide(appliance, 'frameworks')
   const [, server = '', start = '', ask = ''] = blocks
   const [imports, , ...lines] = blocks.find((block) => block.includes('loadEvidence'))!.split('\n')
-  const before = 'app.use(sightglass(client)) // before the routes'
-  expect(server).toContain(before)
-  save(project.dir, 'server.mjs', `${imports}\n${server.replace(before, lines.join('\n'))}`)
+  const middlewareLine = 'app.use(sightglass(client)) // before the routes'
+  expect(server).toContain(middlewareLine)
+  save(project.dir, 'server.mjs', `${imports}\n${server.replace(middlewareLine, lines.join('\n'))}`)
   using child = await started(start)
-  const here = ask.replace('http://127.0.0.1:3000', child.url)
+  const command = ask.replace('http://127.0.0.1:3000', child.url)
   // The address of this machine proves and contradicts nothing.
   await until(async () => {
-    const { agent } = JSON.parse(await output(here, project.dir.path, env)) as { agent: { verdict: string } }
+    const { agent } = JSON.parse(await output(command, project.dir.path, env)) as {
+      agent: { verdict: string }
+    }
     return agent.verdict === 'unverifiable'
   })
 })
@@ -146,14 +148,14 @@ async function sendAsOtherClient(settings: string, event: object): Promise<unkno
   return (await fetch(url, { method: 'POST', headers: headers(read('ingestKey')), body })).json()
 }
 
-const event = (id: string, more: object = {}) => ({
+const event = (id: string, fields: object = {}) => ({
   id,
   siteId: 'old-shop',
   sessionId: 's',
   occurredAt: '2026-06-23T12:00:00Z',
   type: 'tool.executed',
   outcome: 'success',
-  ...more,
+  ...fields,
 })
 
 test('Moving: the other client, ours, the check, the history and the totals', async () => {
@@ -179,7 +181,7 @@ test('Moving: the other client, ours, the check, the history and the totals', as
   // The old service speaks the same protocol: another organization takes its part.
   await appliance.cli('org', 'create', '--name', 'Old')
   const key = async (kind: string): Promise<string> => {
-    const made = await appliance.cli(
+    const keyResult = await appliance.cli(
       'key',
       'create',
       '--kind',
@@ -190,15 +192,15 @@ test('Moving: the other client, ours, the check, the history and the totals', as
       'old',
       '--json',
     )
-    return (JSON.parse(made.stdout) as { key: string }).key
+    return (JSON.parse(keyResult.stdout) as { key: string }).key
   }
   const events = Array.from({ length: 450 }, (_, n) => event(`old-${n}`))
-  const sent = await fetch(`${appliance.url}/v1/sdk/events`, {
+  const response = await fetch(`${appliance.url}/v1/sdk/events`, {
     method: 'POST',
     headers: headers(await key('ingest')),
     body: JSON.stringify({ events }),
   })
-  expect(sent.status).toBe(202)
+  expect(response.status).toBe(202)
   save(project.dir, 'history.mjs', history)
   const command = copy.replace(
     'https://old.example OLD_SECRET_KEY',

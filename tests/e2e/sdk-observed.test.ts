@@ -147,8 +147,8 @@ test('a genuine and a false address are judged by the appliance, and neither is 
   first.host.signal('SIGKILL')
   await first.host.exited
   outputs.push(first.host.stdout(), first.host.stderr())
-  const all = [genuine, foreign, ...whileAway]
-  expect(requireNoAddress([dir.join('data'), dir.join('spool')], outputs, all)).toBeGreaterThan(4)
+  const agentNames = [genuine, foreign, ...whileAway]
+  expect(requireNoAddress([dir.join('data'), dir.join('spool')], outputs, agentNames)).toBeGreaterThan(4)
 
   // The next host sends the spool: the observations are gone, the events are not.
   appliance = await startAppliance({ dataDir: dir.join('data'), args })
@@ -168,7 +168,7 @@ test('a genuine and a false address are judged by the appliance, and neither is 
   const end = await appliance.stop()
   outputs.push(end.stdout, end.stderr)
   const folders = [dir.join('data'), dir.join('backups'), dir.join('spool')]
-  expect(requireNoAddress(folders, outputs, all)).toBeGreaterThan(6)
+  expect(requireNoAddress(folders, outputs, agentNames)).toBeGreaterThan(6)
 }, 120_000)
 
 function readSpool(folder: string): string {
@@ -190,10 +190,10 @@ test('10,000 forgeries of pages through the relay: none is verified', async () =
     null,
   ]
   const perRequest = 200
-  let sent = 0
+  let sentCount = 0
   for (let batch = 0; batch < 50; batch++) {
     const events = Array.from({ length: perRequest }, (_, index) => ({
-      id: `f${sent + index}`,
+      id: `f${sentCount + index}`,
       siteId: 'shop',
       sessionId: `s${batch}`,
       outcome: 'success',
@@ -206,7 +206,7 @@ test('10,000 forgeries of pages through the relay: none is verified', async () =
       observed: { address: genuine },
     }))
     const observed = Object.fromEntries(events.map(({ id }) => [id, { address: genuine }]))
-    sent += events.length
+    sentCount += events.length
     const response = await fetch(`${url}/traces`, {
       method: 'POST',
       body: JSON.stringify({ publishableKey: keys.publishableKey, events, observed }),

@@ -17,28 +17,29 @@ const agents = ['GPTBot/1.2', 'ClaudeBot/1.0', 'PerplexityBot/1.0', 'CCBot/2.0']
 async function startSite(dir: TempDir, url: string, keys: Keys, siteNowMs: number) {
   const env = { ...hostEnv(url, keys), SITE_NOW: String(siteNowMs) }
   const child = run(['node', dir.join('outage-site.js')], { cwd: dir.path, env })
-  const at = await child.line((line) => /^listening on (\S+)$/.exec(line)?.[1] ?? null, 20_000)
-  const stats = async (): Promise<ExporterStats & { nowMs: number }> => (await fetch(`${at}/stats`)).json()
-  return { at, stats, child }
+  const address = await child.line((line) => /^listening on (\S+)$/.exec(line)?.[1] ?? null, 20_000)
+  const stats = async (): Promise<ExporterStats & { nowMs: number }> =>
+    (await fetch(`${address}/stats`)).json()
+  return { at: address, stats, child }
 }
 type Site = Awaited<ReturnType<typeof startSite>>
 
-let sent = 0
+let sentCount = 0
 /** One request by an agent: everything that its sender sees, without the date. */
-async function ask({ at }: Site): Promise<unknown> {
-  const headers = { 'user-agent': agents[sent % agents.length]! }
-  const answer = await fetch(`${at}/p/${sent++}`, { headers })
+async function ask({ at: address }: Site): Promise<unknown> {
+  const headers = { 'user-agent': agents[sentCount % agents.length]! }
+  const answer = await fetch(`${address}/p/${sentCount++}`, { headers })
   const fields = [...answer.headers].filter(([name]) => name !== 'date')
   return { status: answer.status, fields, body: await answer.json() }
 }
 
 /** Waits until `read` gives the same value three times. */
 async function settled(read: () => Promise<number>): Promise<number> {
-  for (let last = -1, same = 0; ; await Bun.sleep(20)) {
+  for (let last = -1, repeats = 0; ; await Bun.sleep(20)) {
     const value = await read()
-    same = value === last ? same + 1 : 0
+    repeats = value === last ? repeats + 1 : 0
     last = value
-    if (same === 3) return value
+    if (repeats === 3) return value
   }
 }
 
@@ -51,8 +52,8 @@ test('nothing is lost or doubled, also when the site is killed meanwhile', async
   const keys = await makeKeys(appliance)
   let site = await startSite(dir, appliance.url, keys, Date.now() - 1.5 * hourMs)
 
-  const before: unknown[] = []
-  for (let count = 0; count < 4 * agents.length; count++) before.push(await ask(site))
+  const idsBefore: unknown[] = []
+  for (let count = 0; count < 4 * agents.length; count++) idsBefore.push(await ask(site))
   await until(async () => (await site.stats()).queued === 0)
   await appliance.kill()
   const downSinceMs = (await site.stats()).nowMs
@@ -60,14 +61,14 @@ test('nothing is lost or doubled, also when the site is killed meanwhile', async
   const trafficFor = async (ms: number): Promise<void> => {
     while ((await site.stats()).nowMs < downSinceMs + ms) {
       for (let count = 0; count < 20; count++) {
-        const expected = before[sent % agents.length]
+        const expected = idsBefore[sentCount % agents.length]
         expect(await ask(site)).toEqual(expected)
         await Bun.sleep(2)
       }
     }
   }
   await trafficFor(hourMs / 2)
-  expect(await settled(async () => (await site.stats()).queued)).toBe(sent - before.length)
+  expect(await settled(async () => (await site.stats()).queued)).toBe(sentCount - idsBefore.length)
   const halfway = await site.stats()
   site.child.signal('SIGKILL')
   await site.child.exited
@@ -87,8 +88,8 @@ test('nothing is lost or doubled, also when the site is killed meanwhile', async
   for await (const event of createGateway({ url: appliance.url, secretKey: keys.secretKey }).traces())
     events.push(event)
   const pages = events.filter(({ type }) => type === 'agent.requested').map(({ metadata }) => metadata?.page)
-  expect(new Set(pages)).toEqual(new Set(Array.from({ length: sent }, (_, index) => `/p/${index}`)))
-  expect(pages.length).toBe(sent)
+  expect(new Set(pages)).toEqual(new Set(Array.from({ length: sentCount }, (_, index) => `/p/${index}`)))
+  expect(pages.length).toBe(sentCount)
   expect(new Set(events.map(({ id }) => id)).size).toBe(events.length)
   site.child.signal('SIGKILL')
   await appliance.stop()

@@ -87,15 +87,15 @@ test.each([
 ])(
   'the README’s first program, pasted as it is, under %s: the event is on the Logs page',
   async (name, command) => {
-    const before = (await storedIds(appliance.url, keys.secretKey)).length
+    const countBefore = (await storedIds(appliance.url, keys.secretKey)).length
     await runProgram(`readme-${name.slice(0, 3)}.mjs`, command, snippets[0] ?? '')
-    expect((await storedIds(appliance.url, keys.secretKey)).length).toBe(before + 1)
+    expect((await storedIds(appliance.url, keys.secretKey)).length).toBe(countBefore + 1)
     await withOwner(`${appliance.url}/logs`, async (page) => {
       const rows = page
         .locator('.event-row')
         .filter({ hasText: 'agent.detected' })
         .filter({ hasText: 'OpenAI' })
-      await rows.nth(before).waitFor({ timeout: 10_000 })
+      await rows.nth(countBefore).waitFor({ timeout: 10_000 })
     })
   },
   60_000,
@@ -115,20 +115,20 @@ test('the README’s other programs name only what the package has', async () =>
   const signature = await import(join(packageDir, 'judge/signature.js'))
   expect(names.length).toBeGreaterThan(8)
   for (const name of new Set(names)) {
-    const found = [entries, browser, middleware, signature].map((module) => typeof module[name ?? ''])
-    expect([name, found.includes('function')]).toEqual([name, true])
+    const exportTypes = [entries, browser, middleware, signature].map((module) => typeof module[name ?? ''])
+    expect([name, exportTypes.includes('function')]).toEqual([name, true])
   }
 })
 
 test('a process that just ends has sent its events; one that is told to stop keeps them in its spool', async () => {
-  const program = (more: string): string => `
+  const program = (statements: string): string => `
 import { createIntelExporter, init } from '@sightglass/sdk'
 const { env } = process
 const settings = { url: env.SIGHTGLASS_URL, ingestKey: env.SIGHTGLASS_INGEST_KEY }
 const exporter = createIntelExporter({ ...settings, intervalMs: 60_000, spool: 'spool/events' })
 const ids = { siteId: 'shop', sessionId: 's' }
 const client = init({ publishableKey: env.SIGHTGLASS_PUBLISHABLE_KEY, ...ids, exporters: [exporter] })
-${more}`
+${statements}`
   await runProgram('ends.mjs', ['node'], program(`client.trace({ type: 'agent.detected', id: 'ends' })`))
   expect(await storedIds(appliance.url, keys.secretKey)).toContain('ends')
   for (const [index, command] of [['node'], [process.execPath]].entries()) {
@@ -258,8 +258,8 @@ test('the edge build names no Node module and runs where there are only web stan
     crypto,
     atob,
   }
-  const more = { AbortController, CompressionStream, setTimeout, clearTimeout, queueMicrotask }
-  const world = createContext({ ...web, ...more }) as { main(settings: object): Promise<unknown> }
+  const browserGlobals = { AbortController, CompressionStream, setTimeout, clearTimeout, queueMicrotask }
+  const world = createContext({ ...web, ...browserGlobals }) as { main(settings: object): Promise<unknown> }
   runInContext((await built.outputs[0]?.text()) ?? '', world)
   const { ingestKey, publishableKey } = keys
   const result = await world.main({ url: appliance.url, ingestKey, publishableKey, id: 'edge-' })

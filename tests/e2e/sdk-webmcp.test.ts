@@ -116,17 +116,17 @@ interface SeenCall {
 }
 
 async function calls(): Promise<SeenCall[]> {
-  const found: SeenCall[] = []
+  const seenCalls: SeenCall[] = []
   const gateway = createGateway({ url: appliance.url, secretKey: keys.secretKey })
-  for await (const event of gateway.traces({ type: 'tool.executed' })) found.push(event as never)
-  return found.reverse()
+  for await (const event of gateway.traces({ type: 'tool.executed' })) seenCalls.push(event as never)
+  return seenCalls.reverse()
 }
 
 /** Resolves with the time that it took, within the 5 s that a change may need. */
-async function within5s(what: string, check: () => Promise<boolean>): Promise<void> {
+async function within5s(condition: string, check: () => Promise<boolean>): Promise<void> {
   const deadlineMs = performance.now() + 5_000
   while (!(await check())) {
-    if (performance.now() > deadlineMs) throw new Error(`${what}: not within 5 s`)
+    if (performance.now() > deadlineMs) throw new Error(`${condition}: not within 5 s`)
     await Bun.sleep(50)
   }
 }
@@ -144,7 +144,7 @@ const agent = (page: Page, name: string, input: object, abortMs = 0) =>
       const tools = await context.getTools()
       const controller = new AbortController()
       if (abortMs > 0) setTimeout(() => controller.abort(), abortMs)
-      const tool = tools.find((each) => each.name === name)
+      const tool = tools.find((candidate) => candidate.name === name)
       const { signal } = controller
       return context.executeTool(tool, input, { signal }).catch((error: Error) => `${error.name}`)
     },
@@ -164,7 +164,7 @@ const visit = <T>(look: (page: Page) => Promise<T>) =>
 test('twelve tools are registered with their schemas; calls, failures and aborts are one session', async () => {
   await visit(async (page) => {
     await within5s('registry', async () => (await registry()).length === 12)
-    const tools = new Map((await registry()).map((each) => [each.name, each]))
+    const tools = new Map((await registry()).map((tool) => [tool.name, tool]))
     expect(tools.get('search')).toMatchObject({
       version: 1,
       tool: { declarative: true, inputSchema: { properties: { q: { description: 'What to look for' } } } },
@@ -190,8 +190,8 @@ test('twelve tools are registered with their schemas; calls, failures and aborts
     await page.waitForURL('**/found?q=shoes')
   })
   await within5s('the call that navigates', async () => (await calls()).length === 9)
-  const all = await calls()
-  expect(all.map(({ tool, outcome, error }) => [tool, outcome, error])).toEqual([
+  const seenCalls = await calls()
+  expect(seenCalls.map(({ tool, outcome, error }) => [tool, outcome, error])).toEqual([
     ['add', 'success', undefined],
     ['add', 'success', undefined],
     ['slow', 'success', undefined],
@@ -202,9 +202,10 @@ test('twelve tools are registered with their schemas; calls, failures and aborts
     ['newsletter', 'error', 'InvalidInput'],
     ['search', 'success', undefined],
   ] as never)
-  expect(new Set(all.map(({ sessionId }) => sessionId)).size).toBe(1)
-  for (const secret of ['4111', 'hunter2', 'ada@', 'shoes']) expect(JSON.stringify(all)).not.toContain(secret)
-  const slow = all[2]!
+  expect(new Set(seenCalls.map(({ sessionId }) => sessionId)).size).toBe(1)
+  for (const secret of ['4111', 'hunter2', 'ada@', 'shoes'])
+    expect(JSON.stringify(seenCalls)).not.toContain(secret)
+  const slow = seenCalls[2]!
   expect(slow.durationMs).toBeGreaterThan(50)
   expect(slow.agent).toMatchObject({ class: 'webmcp', userAgent: expect.stringContaining('Chrome') })
 }, 90_000)
@@ -217,9 +218,9 @@ test('a change, an unregistration and a new form are versions on WebMCP Tools, w
         .filter({ has: dashboard.getByRole('link', { name, exact: true }) })
     await row('tool10').waitFor()
     await visit(async (page) => {
-      const before = new Map((await registry()).map(({ name, version }) => [name, version]))
+      const versionsBefore = new Map((await registry()).map(({ name, version }) => [name, version]))
       await page.waitForResponse('**/traces') // the registry of this visit, which equals that of the first
-      expect(new Map((await registry()).map(({ name, version }) => [name, version]))).toEqual(before)
+      expect(new Map((await registry()).map(({ name, version }) => [name, version]))).toEqual(versionsBefore)
       await page.evaluate(`signals.tool10.abort(); tool('tool11', () => 11)`)
       await page.evaluate(`document.forms[0].setAttribute('tooldescription', 'Search everything')`)
       await within5s('tool11 in registry', async () =>
@@ -227,7 +228,7 @@ test('a change, an unregistration and a new form are versions on WebMCP Tools, w
       )
       await within5s('tool11', async () => (await row('tool11').count()) === 1)
       await within5s('versions', async () => {
-        const now = new Map((await registry()).map((each) => [each.name, each]))
+        const now = new Map((await registry()).map((tool) => [tool.name, tool]))
         return (
           now.get('search')?.tool.description === 'Search everything' && now.get('tool10')?.enabled === false
         )

@@ -33,8 +33,8 @@ async function setUp(page: Page, password: string): Promise<void> {
 test('when the owner requires a second factor, a member without one must set it up first', async () => {
   const member = { email: 'vera@example.com', password: 'wide open window' }
   const create = ['account', 'create', '--email', member.email, '--role', 'viewer']
-  const made = await appliance.cli(...create, '--json')
-  const { link } = JSON.parse(made.stdout) as { link: string }
+  const createResult = await appliance.cli(...create, '--json')
+  const { link } = JSON.parse(createResult.stdout) as { link: string }
   await withPage(link, async (page) => {
     await page.getByLabel('New password').fill(member.password)
     await page.getByRole('button', { name: 'Set password' }).click()

@@ -33,8 +33,8 @@ test('the tree of a session, with times, in a table that a screen reader reads',
   await withOwner(`${org.url}/sessions?session=conv_5j66`, async (page) => {
     const lines = page.getByRole('table', { name: 'Spans' }).locator('tbody tr')
     await lines.nth(7).waitFor()
-    const cells = await lines.evaluateAll((all) =>
-      all.map((row) => [...row.children].map((cell) => cell.textContent ?? '').slice(1, 5)),
+    const cells = await lines.evaluateAll((elements) =>
+      elements.map((row) => [...row.children].map((cell) => cell.textContent ?? '').slice(1, 5)),
     )
     expect(cells.slice(0, 3)).toEqual([
       ['invoke_agent Planner', '1', '0', '900 ms'],
@@ -44,7 +44,7 @@ test('the tree of a session, with times, in a table that a screen reader reads',
     expect(await lines.count()).toBe(8)
     const bars = await lines
       .locator('.span-bar > i')
-      .evaluateAll((all) => all.map((bar) => bar.getBoundingClientRect().width))
+      .evaluateAll((elements) => elements.map((bar) => bar.getBoundingClientRect().width))
     expect(bars[0]! / bars[1]!).toBeGreaterThan(7)
     await expectAccessible(page)
     await picture(page, 'session-spans')

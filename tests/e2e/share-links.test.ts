@@ -32,8 +32,8 @@ beforeAll(async () => {
       index * 60_000,
     ),
   )
-  const before = { type: 'agent.detected', agent: { class: 'dom', vendor: 'OpenAI' } }
-  const old = recent('event-old', before, 3 * 24 * 3_600_000) // changes are compared with it
+  const baseEvent = { type: 'agent.detected', agent: { class: 'dom', vendor: 'OpenAI' } }
+  const old = recent('event-old', baseEvent, 3 * 24 * 3_600_000) // changes are compared with it
   await send(appliance.url, await ingestKey(appliance), [...events, old])
 }, 120_000)
 afterAll(async () => {
@@ -127,7 +127,9 @@ test('a view of Logs is shared with its events where they were chosen', async ()
       // Beyond the edge of a phone no name is broken into lines.
       await shared.setViewportSize({ width: 390, height: 800 })
       const rows = shared.locator('tbody tr')
-      const heights = await rows.evaluateAll((all) => all.map((row) => row.getBoundingClientRect().height))
+      const heights = await rows.evaluateAll((elements) =>
+        elements.map((row) => row.getBoundingClientRect().height),
+      )
       expect(Math.max(...heights)).toBeLessThan(40)
       expect(await shared.locator('tbody tr').count()).toBe(30)
       expect(await shared.content()).not.toContain('hidden-')
@@ -235,17 +237,17 @@ test('only a site that the link names can show it in a frame', async () => {
         await page.getByRole('button', { name: 'Create link' }).click()
         return createdLink(page)
       }
-      const here = `http://localhost:${outer.port}`
+      const origin = `http://localhost:${outer.port}`
       const shows = (url: string) =>
         asAnybody(
-          `${here}/?url=${encodeURIComponent(url)}`,
+          `${origin}/?url=${encodeURIComponent(url)}`,
           async (shared) => {
             await shared.waitForLoadState('networkidle')
             return shared.frameLocator('iframe').getByRole('heading', { name: 'Framed' }).count()
           },
           [/request to another host: GET \S+\/(share|assets)\//, /frame-ancestors/],
         )
-      expect(await shows(await share(`${here}, https://wiki.example.com/`))).toBe(1)
+      expect(await shows(await share(`${origin}, https://wiki.example.com/`))).toBe(1)
       expect(await shows(await share(''))).toBe(0)
     })
   } finally {

@@ -11,8 +11,8 @@ let dir: TempDir
 beforeAll(() => void (dir = tempDir('start')))
 afterAll(() => dir.remove())
 
-const serve = (dataDir: string, env: Record<string, string> = {}, ...more: string[]): Promise<Exit> =>
-  cli(['serve', '--listen', '127.0.0.1:0', ...more], { dataDir, env, timeoutMs: 10_000 })
+const serve = (dataDir: string, env: Record<string, string> = {}, ...extraArgs: string[]): Promise<Exit> =>
+  cli(['serve', '--listen', '127.0.0.1:0', ...extraArgs], { dataDir, env, timeoutMs: 10_000 })
 
 function expectOneLine({ code, stdout, stderr }: Exit, saying: RegExp): void {
   expect([code, stdout]).toEqual([1, ''])
@@ -32,8 +32,8 @@ test('a first start creates a private folder, prints the address and setup link,
   expect(statSync(`${dataDir}/control.sock`).mode & 0o777).toBe(0o600)
   const { code } = await appliance.stop()
   expect(code).toBe(0)
-  for (const left of ['sightglass.db-wal', 'control.sock'])
-    expect([left, existsSync(`${dataDir}/${left}`)]).toEqual([left, false])
+  for (const fileName of ['sightglass.db-wal', 'control.sock'])
+    expect([fileName, existsSync(`${dataDir}/${fileName}`)]).toEqual([fileName, false])
 })
 
 test('the server collects garbage as on a small machine and keeps its process ID', async () => {
@@ -41,23 +41,23 @@ test('the server collects garbage as on a small machine and keeps its process ID
   const growth = 'BUN_JSC_smallHeapGrowthFactor'
   const large = `BUN_JSC_largeHeapSize=${64 * 1024 * 1024}`
   const readers = `BUN_JSC_smallHeapSize=${8 * 1024 * 1024}`
-  const told = (pid: number) => {
+  const variablesOf = (pid: number) => {
     const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
-    return variables.filter((each) => each.startsWith('BUN_JSC_')).toSorted()
+    return variables.filter((variable) => variable.startsWith('BUN_JSC_')).toSorted()
   }
   await using byItself = await startAppliance({ restarts: true })
-  expect(told(byItself.pid)).toEqual([`${size}=402653184`, large, `${growth}=1.8`, readers])
-  const own = { [size]: '1073741824', [growth]: '3' }
-  await using inPart = await startAppliance({ restarts: true, env: { [size]: own[size]! } })
-  expect(told(inPart.pid)).toEqual([`${size}=1073741824`, large, `${growth}=1.8`, readers])
-  await using asAsked = await startAppliance({ restarts: true, env: own })
-  expect(told(asAsked.pid)).toEqual([`${size}=1073741824`, large, `${growth}=3`, readers])
+  expect(variablesOf(byItself.pid)).toEqual([`${size}=402653184`, large, `${growth}=1.8`, readers])
+  const environment = { [size]: '1073741824', [growth]: '3' }
+  await using inPart = await startAppliance({ restarts: true, env: { [size]: environment[size]! } })
+  expect(variablesOf(inPart.pid)).toEqual([`${size}=1073741824`, large, `${growth}=1.8`, readers])
+  await using asAsked = await startAppliance({ restarts: true, env: environment })
+  expect(variablesOf(asAsked.pid)).toEqual([`${size}=1073741824`, large, `${growth}=3`, readers])
 })
 
 test('the writer thread has a lower priority than the threads that answer requests', async () => {
   await using appliance = await startAppliance()
-  const made = await appliance.cli('key', 'create', '--kind', 'secret', '--label', 'reads', '--json')
-  const { key } = JSON.parse(made.stdout) as { key: string }
+  const keyResult = await appliance.cli('key', 'create', '--kind', 'secret', '--label', 'reads', '--json')
+  const { key } = JSON.parse(keyResult.stdout) as { key: string }
   // The reader of long reads opens with the first one.
   const read = await fetch(`${appliance.url}/v1/sessions`, { headers: { authorization: `Bearer ${key}` } })
   expect(read.status).toBe(200)
@@ -123,13 +123,13 @@ describe('broken data folders are named and left as they are', () => {
       name === 'version' ? 9_999 : name === 'name' ? "'from the future'" : 1,
     )
     db.run(
-      `insert into schema_migration (${columns.map((each) => each.name).join()}) values (${values.join()})`,
+      `insert into schema_migration (${columns.map((column) => column.name).join()}) values (${values.join()})`,
     )
     db.run('pragma wal_checkpoint(truncate)')
     db.close()
-    const before = readFileSync(`${dataDir}/sightglass.db`)
+    const bytesBefore = readFileSync(`${dataDir}/sightglass.db`)
     expectOneLine(await serve(dataDir), /newer/)
-    expect(readFileSync(`${dataDir}/sightglass.db`).equals(before)).toBe(true)
+    expect(readFileSync(`${dataDir}/sightglass.db`).equals(bytesBefore)).toBe(true)
   })
 
   test('not writable', async () => {
@@ -205,10 +205,10 @@ test('SIGTERM under load: what was acknowledged is stored, the exit code is 0', 
     expect(code).toBe(0)
     expect(stderr).not.toContain('"level":"error"')
   }
-  await using after = await startAppliance({ dataDir })
+  await using nextAppliance = await startAppliance({ dataDir })
   let stored = 0
   for (let query: string | null = 'limit=200'; query !== null;) {
-    const response = await fetch(`${after.url}/v1/traces?${query}`, {
+    const response = await fetch(`${nextAppliance.url}/v1/traces?${query}`, {
       headers: { authorization: `Bearer ${secret}` },
     })
     const page = (await response.json()) as { events: unknown[]; nextCursor: string | null }

@@ -19,7 +19,7 @@ import { root } from '../../scripts/build.ts'
 import { version } from '../../server/system/version.ts'
 import { event } from '../support/events.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import { change, copySources, expectEqual, own, release, succeed } from './packages-actions.ts'
+import { change, copySources, expectEqual, ownTarget, release, succeed } from './packages-actions.ts'
 
 const dir = tempDir('upgrade')
 const account = 7400
@@ -71,14 +71,14 @@ function writeEvents(key: string): Writer {
   const work = (async () => {
     for (let count = 0; !ended; count++) {
       const id = `live_${count}`
-      const sent = fetch('http://localhost/v1/sdk/events', {
+      const request = fetch('http://localhost/v1/sdk/events', {
         unix: `${data}/http.sock`,
         method: 'POST',
         body: JSON.stringify({ events: [event(id)] }),
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       })
       if (
-        await sent.then(
+        await request.then(
           ({ status }) => status === 202,
           () => false,
         )
@@ -96,23 +96,23 @@ function writeEvents(key: string): Writer {
   }
 }
 
-async function expectData({ acknowledged }: Writer, when: string): Promise<void> {
-  const before = [...acknowledged]
+async function expectData({ acknowledged }: Writer, phase: string): Promise<void> {
+  const idsBefore = [...acknowledged]
   const stored = new Set(
     (await cli('export', 'traces')).match(/"live_\d+"/g)?.map((id) => JSON.parse(id) as string),
   )
-  const lost = before.filter((id) => !stored.has(id))
-  expectEqual(`acknowledged events ${when}`, [before.length > 100, lost], [true, []])
+  const lost = idsBefore.filter((id) => !stored.has(id))
+  expectEqual(`acknowledged events ${phase}`, [idsBefore.length > 100, lost], [true, []])
   const foreign = readdirSync(folder, { recursive: true, withFileTypes: true })
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((path) => statSync(path).uid !== account)
-  expectEqual(`files of another account ${when}`, foreign, [])
+  expectEqual(`files of another account ${phase}`, foreign, [])
   const verified = JSON.parse(await cli('verify', '--json')) as { ok: boolean }
-  expectEqual(`verified ${when}`, verified.ok, true)
+  expectEqual(`verified ${phase}`, verified.ok, true)
 }
 
-async function upgrade(name: string, of: string): Promise<{ code: number; message: string }> {
-  const file = join(dir.join(name), `sightglass-${of}-${own}.gz`)
+async function upgrade(name: string, targetVersion: string): Promise<{ code: number; message: string }> {
+  const file = join(dir.join(name), `sightglass-${targetVersion}-${ownTarget}.gz`)
   const control = ['--stop', `sh ${dir.join('stop')}`, '--start', `sh ${dir.join('start')}`, '--wait', '20']
   const args = [
     'upgrade',
@@ -149,7 +149,7 @@ async function main(): Promise<void> {
   writeFileSync(dir.join('log'), '')
   writeFileSync(
     executable,
-    Bun.gunzipSync(readFileSync(dir.join('older', `sightglass-${version}-${own}.gz`))),
+    Bun.gunzipSync(readFileSync(dir.join('older', `sightglass-${version}-${ownTarget}.gz`))),
   )
   chmodSync(executable, 0o755)
   writeControl()
@@ -174,10 +174,10 @@ async function main(): Promise<void> {
       true,
     )
     await expectData(writer, 'after going back')
-    const done = await upgrade('newer', versions.newer)
+    const upgradeResult = await upgrade('newer', versions.newer)
     expectEqual(
       'the next release',
-      [done.code, await running(), await schema()],
+      [upgradeResult.code, await running(), await schema()],
       [0, versions.newer, first + 1],
     )
     await expectData(writer, 'after the upgrade')

@@ -33,7 +33,7 @@ const servers: Record<'nginx' | 'apache2' | 'caddy', WebServer> = {
     format: 'combined',
     start(folder, port, log) {
       const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-        (one) => `${one}_temp_path ${folder};`,
+        (folderName) => `${folderName}_temp_path ${folder};`,
       )
       const config = `daemon off; master_process off; pid ${folder}/pid; error_log ${folder}/error.log;
         events {} http { ${temp.join(' ')}
@@ -99,9 +99,9 @@ const servers: Record<'nginx' | 'apache2' | 'caddy', WebServer> = {
   },
 }
 
-async function until(holds: () => Promise<boolean>, what: string): Promise<void> {
+async function until(holds: () => Promise<boolean>, condition: string): Promise<void> {
   for (const endMs = performance.now() + 30_000; !(await holds().catch(() => false)); await Bun.sleep(50))
-    if (performance.now() > endMs) throw new Error(`${what} did not happen in time`)
+    if (performance.now() > endMs) throw new Error(`${condition} did not happen in time`)
 }
 
 for (const name of ['nginx', 'apache2', 'caddy'] as const) {

@@ -10,8 +10,8 @@ const args = ['--dispatch-cron', '* * * * * *', '--webhook-allow', '127.0.0.0/8'
 
 /** A data folder with `count` deliveries that are due, to the URLs in turn, as if scheduled before a long pause. */
 async function folderWithDue(dataDir: string, count: number, urls: string[]): Promise<void> {
-  const made = await cli(['webhook', 'secret'], { dataDir })
-  if (made.code !== 0) throw new Error(made.stderr)
+  const secretResult = await cli(['webhook', 'secret'], { dataDir })
+  if (secretResult.code !== 0) throw new Error(secretResult.stderr)
   const db = new Database(`${dataDir}/sightglass.db`)
   const org = db.query<{ id: string }, []>('SELECT id FROM org').get()!
   const insert = db.prepare(
@@ -32,14 +32,14 @@ async function folderWithDue(dataDir: string, count: number, urls: string[]): Pr
 
 test('the run of a start drains 4,000 due deliveries to one receiver, each once, for a few times the work of plain posts', async () => {
   using folder = tempDir('webhook-load')
-  const seen = new Map<string, number>()
+  const arrivalsById = new Map<string, number>()
   const receiver = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     async fetch(request) {
       await request.arrayBuffer()
       const id = request.headers.get('webhook-id')
-      if (id !== null) seen.set(id, (seen.get(id) ?? 0) + 1)
+      if (id !== null) arrivalsById.set(id, (arrivalsById.get(id) ?? 0) + 1)
       return new Response()
     },
   })
@@ -47,14 +47,14 @@ test('the run of a start drains 4,000 due deliveries to one receiver, each once,
   const dataDir = folder.join('data')
   await folderWithDue(dataDir, 4_000, [url])
   // The start is the only run until New Year.
-  const once = ['--dispatch-cron', '0 0 1 1 *', '--webhook-allow', '127.0.0.0/8']
-  await using appliance = await startAppliance({ args: once, dataDir })
+  const dispatchArgs = ['--dispatch-cron', '0 0 1 1 *', '--webhook-allow', '127.0.0.0/8']
+  await using appliance = await startAppliance({ args: dispatchArgs, dataDir })
   const startS = processorSeconds(appliance.pid)
   const startedMs = performance.now()
-  while (seen.size < 4_000 && performance.now() - startedMs < 55_000) await Bun.sleep(20)
+  while (arrivalsById.size < 4_000 && performance.now() - startedMs < 55_000) await Bun.sleep(20)
   const tookS = processorSeconds(appliance.pid) - startS
   await appliance.stop()
-  expect([seen.size, Math.max(...seen.values())]).toEqual([4_000, 1])
+  expect([arrivalsById.size, Math.max(...arrivalsById.values())]).toEqual([4_000, 1])
   const floorS = await postAll(url, 4_000)
   await receiver.stop(true)
   // Each delivery is claimed, signed, sent on a connection of its own and recorded on disk.
@@ -64,9 +64,10 @@ test('the run of a start drains 4,000 due deliveries to one receiver, each once,
 /** Processor time in s of this process, receiver included, for as many posts on connections of their own. */
 async function postAll(url: string, count: number): Promise<number> {
   const start = process.cpuUsage()
-  let sent = 0
+  let sentCount = 0
   const lane = async (): Promise<void> => {
-    while (sent++ < count) await fetch(url, { method: 'POST', body: `{"n":${sent}}`, keepalive: false })
+    while (sentCount++ < count)
+      await fetch(url, { method: 'POST', body: `{"n":${sentCount}}`, keepalive: false })
   }
   await Promise.all(Array.from({ length: limits.webhooksPerLaneMax }, lane))
   const { user, system } = process.cpuUsage(start)
@@ -96,20 +97,20 @@ test('one hanging receiver among fifty delays no other by more than one run', as
     receivers.map(({ port }) => `http://127.0.0.1:${port}/`),
   )
   await using appliance = await startAppliance({ args, dataDir })
-  const others = () => [...arrivals].filter(([index]) => index !== 0).flatMap(([, times]) => times)
-  const isComplete = () => others().length >= 49 * 20 && arrivals.get(0)?.length === 2
+  const otherTimes = () => [...arrivals].filter(([index]) => index !== 0).flatMap(([, times]) => times)
+  const isComplete = () => otherTimes().length >= 49 * 20 && arrivals.get(0)?.length === 2
   while (!isComplete() && performance.now() - startedMs < 60_000) await Bun.sleep(20)
-  expect(others()).toHaveLength(49 * 20)
+  expect(otherTimes()).toHaveLength(49 * 20)
   expect(arrivals.get(0)).toHaveLength(2)
   // The others do not wait for the hanging one to time out.
-  expect(Math.max(...others()) - arrivals.get(0)![0]!).toBeLessThan(limits.webhookTimeoutMs - 1_000)
+  expect(Math.max(...otherTimes()) - arrivals.get(0)![0]!).toBeLessThan(limits.webhookTimeoutMs - 1_000)
   await appliance.kill()
   for (const receiver of receivers) await receiver.stop(true)
 }, 90_000)
 
 test('three kill -9 during a drain lose no delivery and use no retry', async () => {
   using folder = tempDir('webhook-load')
-  const seen = new Set<string>()
+  const seenIds = new Set<string>()
   let requests = 0
   const receiver = Bun.serve({
     port: 0,
@@ -117,7 +118,7 @@ test('three kill -9 during a drain lose no delivery and use no retry', async () 
     async fetch(request) {
       await request.arrayBuffer()
       requests++
-      seen.add(request.headers.get('webhook-id')!)
+      seenIds.add(request.headers.get('webhook-id')!)
       return new Response()
     },
   })
@@ -127,17 +128,17 @@ test('three kill -9 during a drain lose no delivery and use no retry', async () 
   for (const untilSeen of [200, 600, 1_000]) {
     const appliance = await startAppliance({ args, dataDir })
     const deadlineMs = performance.now() + 15_000
-    while (seen.size < untilSeen && performance.now() < deadlineMs) await Bun.sleep(2)
+    while (seenIds.size < untilSeen && performance.now() < deadlineMs) await Bun.sleep(2)
     await appliance.kill()
   }
-  expect(seen.size).toBeLessThan(total) // the last kill came in the middle, too
+  expect(seenIds.size).toBeLessThan(total) // the last kill came in the middle, too
   await using appliance = await startAppliance({ args, dataDir })
   const db = new Database(`${dataDir}/sightglass.db`, { readonly: true })
-  const count = (where: string) =>
-    db.query<{ n: number }, []>(`SELECT count(*) AS n FROM webhook_delivery WHERE ${where}`).get()!.n
+  const count = (condition: string) =>
+    db.query<{ n: number }, []>(`SELECT count(*) AS n FROM webhook_delivery WHERE ${condition}`).get()!.n
   const deadlineMs = performance.now() + 20_000
   while (count("status = 'pending'") > 0 && performance.now() < deadlineMs) await Bun.sleep(50)
-  expect([seen.size, count("status = 'delivered' AND attempts = 1")]).toEqual([total, total])
+  expect([seenIds.size, count("status = 'delivered' AND attempts = 1")]).toEqual([total, total])
   // Deliveries sent twice were in flight or claimed when the process died.
   expect(requests - total).toBeLessThanOrEqual(3 * 32)
   db.close()

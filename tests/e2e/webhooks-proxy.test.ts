@@ -22,8 +22,8 @@ test.each([
       args,
       env: isOurs ? { ...env, SIGHTGLASS_WEBHOOK_PROXY: url } : env,
     })
-    const sent = await appliance.cli('webhook', 'test', `${receiver.url}/ok/x`, '--json')
-    const { deliveryId } = JSON.parse(sent.stdout) as { deliveryId: string }
+    const testResult = await appliance.cli('webhook', 'test', `${receiver.url}/ok/x`, '--json')
+    const { deliveryId } = JSON.parse(testResult.stdout) as { deliveryId: string }
     const [received] = await receiver.wait('/ok/x', 1)
     expect(received!.headers).toMatchObject({ host, 'webhook-id': deliveryId })
     const heads = proxy.heads().map((head) => head.split('\r\n')[0])

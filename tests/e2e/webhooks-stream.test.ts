@@ -37,10 +37,10 @@ interface Made {
   secret: string
 }
 
-async function poll(what: string, is: () => boolean, timeoutMs = 10_000): Promise<void> {
+async function poll(condition: string, is: () => boolean, timeoutMs = 10_000): Promise<void> {
   const deadlineMs = performance.now() + timeoutMs
   while (!is()) {
-    if (performance.now() > deadlineMs) throw new Error(`${what}: not within ${timeoutMs} ms`)
+    if (performance.now() > deadlineMs) throw new Error(`${condition}: not within ${timeoutMs} ms`)
     await Bun.sleep(30)
   }
 }
@@ -52,18 +52,20 @@ test('pause, resume and two kill -9: no event and no sequence number missing', a
   let appliance = await startAppliance({ args, dataDir })
   const secret = await keyOf(appliance, 'secret')
   const ingest = await keyOf(appliance, 'ingest')
-  const made = await call<Made>(appliance, secret, '/v1/webhooks/endpoints', { url: `${receiver.url}/ok` })
-  const { id } = made.endpoint
-  const sent: string[] = []
+  const endpointSecret = await call<Made>(appliance, secret, '/v1/webhooks/endpoints', {
+    url: `${receiver.url}/ok`,
+  })
+  const { id } = endpointSecret.endpoint
+  const sentIds: string[] = []
   const send = async (count: number) => {
     const events = Array.from({ length: count }, () =>
-      event(`evt_${sent.length + 1}_${Math.floor(performance.now())}`),
+      event(`evt_${sentIds.length + 1}_${Math.floor(performance.now())}`),
     )
-    events.forEach((each, n) => (each.id = `evt_${sent.length + n + 1}`))
+    events.forEach((testEvent, n) => (testEvent.id = `evt_${sentIds.length + n + 1}`))
     await call(appliance, ingest, '/v1/sdk/events', { events })
-    sent.push(...events.map((each) => each.id))
+    sentIds.push(...events.map((testEvent) => testEvent.id))
   }
-  const act = (what: string) => call(appliance, secret, `/v1/webhooks/endpoints/${id}/${what}`, {})
+  const act = (action: string) => call(appliance, secret, `/v1/webhooks/endpoints/${id}/${action}`, {})
   await send(150)
   await receiver.wait('/ok', 2)
   await act('pause')
@@ -85,15 +87,15 @@ test('pause, resume and two kill -9: no event and no sequence number missing', a
     const batches = receiver
       .received('/ok')
       .map(({ body }) => JSON.parse(body) as { data: { sequence: number; events: { id: string }[] } })
-    return new Map(batches.map(({ data }) => [data.sequence, data.events.map((each) => each.id)]))
+    return new Map(batches.map(({ data }) => [data.sequence, data.events.map((batchEvent) => batchEvent.id)]))
   }
-  const all = () => [...arrived().entries()].toSorted(([a], [b]) => a - b).flatMap(([, ids]) => ids)
-  await poll('all events', () => all().length >= sent.length)
-  expect(all()).toEqual(sent)
+  const allIds = () => [...arrived().entries()].toSorted(([a], [b]) => a - b).flatMap(([, ids]) => ids)
+  await poll('all events', () => allIds().length >= sentIds.length)
+  expect(allIds()).toEqual(sentIds)
   const numbers = [...arrived().keys()].toSorted((a, b) => a - b)
   expect(numbers).toEqual(numbers.map((_, index) => index + 1))
   for (const { body, headers } of receiver.received('/ok')) {
-    expect(new Webhook(made.secret).verify(body, headers)).toBeTruthy()
+    expect(new Webhook(endpointSecret.secret).verify(body, headers)).toBeTruthy()
   }
   await appliance.stop()
 }, 90_000)
@@ -108,8 +110,8 @@ test('an alert opens and resolves, and a file and a syslog receiver get every me
   await using appliance = await startAppliance({ args: [...args, '--sink-dir', sinks.path] })
   const secret = await keyOf(appliance, 'secret')
   const ingest = await keyOf(appliance, 'ingest')
-  const add = (url: string, more = {}) =>
-    call<Made>(appliance, secret, '/v1/webhooks/endpoints', { url, ...more })
+  const add = (url: string, fields = {}) =>
+    call<Made>(appliance, secret, '/v1/webhooks/endpoints', { url, ...fields })
   const alerts = await add(`${receiver.url}/ok/alerts`, { types: ['sdk.error'] })
   await add('file:events.ndjson')
   await add(`syslog+udp://127.0.0.1:${syslog.address().port}`)

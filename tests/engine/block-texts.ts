@@ -36,6 +36,6 @@ function bodiesOf(
 ): string[] {
   if (bodies[0] !== columnsMark) return texts(bodies, Uint32Array)
   const opened = openBodies(bodies, events)
-  const all = Array.from({ length: events }, (_, row) => opened.text(row)).join('\0')
-  return [all, Bun.zstdDecompressSync(bodies.subarray(1) as Uint8Array<ArrayBuffer>).toString('utf8')]
+  const joinedTexts = Array.from({ length: events }, (_, row) => opened.text(row)).join('\0')
+  return [joinedTexts, Bun.zstdDecompressSync(bodies.subarray(1) as Uint8Array<ArrayBuffer>).toString('utf8')]
 }

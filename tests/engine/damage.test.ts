@@ -5,10 +5,10 @@ import type { PageOfTable } from './damage.ts'
 import { isFull } from '../support/runs.ts'
 import { engine, event, type Engine } from './subject.ts'
 
-const leaf = (table: string, at: 'first' | 'last' = 'first', behind = 0): PageOfTable => ({
+const leaf = (table: string, end: 'first' | 'last' = 'first', behind = 0): PageOfTable => ({
   table,
   kind: 'leaf',
-  at,
+  at: end,
   behind,
 })
 const overflow = (table: string): PageOfTable => ({ table, kind: 'overflow', at: 'first', behind: 0 })
@@ -104,16 +104,16 @@ function filled(total: number, idsPerRun: number, perCommit: number): Engine {
 }
 
 function expectLocated(subject: Engine, list: Damage[]): void {
-  for (const [by, place, problem] of list) {
+  for (const [edit, place, problem] of list) {
     const look = (reader: Engine['reader']) => {
       const [first] = reader.verify().faults
-      expect([by, first]).toEqual([
-        by,
+      expect([edit, first]).toEqual([
+        edit,
         { orgId: 'org_a', place: expect.stringMatching(place), problem: expect.stringMatching(problem) },
       ])
     }
-    if (typeof by === 'string') subject.damaged(by, look)
-    else subject.flipped([by], look)
+    if (typeof edit === 'string') subject.damaged(edit, look)
+    else subject.flipped([edit], look)
   }
 }
 

@@ -51,7 +51,7 @@ export interface PageOfTable {
  * Flips a byte at the end of a page, as a failing disk would: it belongs to the first row of the page. Skips zeros,
  * because more ones in a filter only let more pass.
  */
-function flipByte(path: string, { table, kind, at, behind }: PageOfTable): void {
+function flipByte(path: string, { table, kind, at: end, behind }: PageOfTable): void {
   const db = openReaderConnection(path)
   const pages = db
     .query<{ page: number }, [string, string]>(
@@ -59,11 +59,11 @@ function flipByte(path: string, { table, kind, at, behind }: PageOfTable): void 
     )
     .all(table, kind)
   db.close()
-  const found = at === 'first' ? pages[0] : pages.at(-1)
-  if (found === undefined) throw new Error(`${table} has no ${kind} page`)
+  const page = end === 'first' ? pages[0] : pages.at(-1)
+  if (page === undefined) throw new Error(`${table} has no ${kind} page`)
   const file = openSync(path, 'r+')
   const byte = new Uint8Array(1)
-  let offset = found.page * pageBytes - behind
+  let offset = page.page * pageBytes - behind
   while (byte[0] === 0) readSync(file, byte, 0, 1, --offset)
   byte[0]! ^= 0xff
   writeSync(file, byte, 0, 1, offset)

@@ -77,7 +77,7 @@ test('a step takes few events when each of them has rollup rows of its own', () 
   expect(rowsPerEvent).toBeGreaterThan(5)
   const erased = { orgId: 'org_b', sessionIds: [], subjects: ['somebody'] }
   for (const steps of [subject.expireSteps('org_a'), subject.eraseSteps(erased)]) {
-    expect(steps.reduce((all, one) => all + one, 0)).toBe(4_000)
+    expect(steps.reduce((sum, count) => sum + count, 0)).toBe(4_000)
     // 4,096 rows, and those of the last block.
     expect((Math.max(...steps) - 256) * rowsPerEvent).toBeLessThan(4_096)
   }
@@ -96,7 +96,7 @@ test('an erasure ends at the events stored when it began, however many more arri
     if (next > events.length) throw new Error('it follows what comes')
   })
   expect(steps.length).toBeGreaterThan(3)
-  const erased = steps.reduce((all, one) => all + one, 0)
+  const erased = steps.reduce((sum, count) => sum + count, 0)
   expect(erased).toBeGreaterThanOrEqual(2_000)
   expect(erased).toBeLessThan(2_000 + 256) // the block that was being filled is deleted whole
   agrees(subject, 'org_a', events.slice(erased, next))
@@ -107,17 +107,17 @@ test('an erasure ends at the events stored when it began, however many more arri
 test('rollups are dropped in steps, whether an hour has many rows or each has few', () => {
   const subject = engine()
   const hourMs = 3_600_000
-  const many = Array.from({ length: 15_000 }, (_, n) => ({
+  const manyEvents = Array.from({ length: 15_000 }, (_, n) => ({
     ...event(n, n % 3 === 0 ? 0 : n * hourMs),
     page: `/page/${n % 3_000}`,
   }))
-  for (let from = 0; from < many.length; from += 1_000)
-    subject.group(() => subject.append('org_a', many.slice(from, from + 1_000)))
-  expect(subject.expire('org_a', Infinity)).toBe(many.length)
+  for (let from = 0; from < manyEvents.length; from += 1_000)
+    subject.group(() => subject.append('org_a', manyEvents.slice(from, from + 1_000)))
+  expect(subject.expire('org_a', Infinity)).toBe(manyEvents.length)
   const rows = () => subject.tables('rollup_metric')! + subject.tables('rollup_value')!
-  const before = rows()
+  const rowsBefore = rows()
   const steps = subject.dropRollupSteps('org_a', Number.MAX_SAFE_INTEGER)
-  expect(steps.reduce((sum, one) => sum + one, 0)).toBe(before)
+  expect(steps.reduce((sum, count) => sum + count, 0)).toBe(rowsBefore)
   expect(rows()).toBe(0)
   expect(subject.tables('event_type_total')).toBe(0)
   expect(Math.max(...steps)).toBeLessThanOrEqual(3 * 4_096)
@@ -155,31 +155,31 @@ test('no row of a removed organization is left, and another organization is unch
 
 test('an erased subject is in no table, and a resend of its events counts as deduped', () => {
   const subject = engine({ idsPerRun: 1_500 })
-  const who = 'somebody-to-forget'
+  const subjectId = 'somebody-to-forget'
   const events = Array.from({ length: 4_000 }, (_, n) => {
     const isTheirs = n % 100 === 7
-    const named = {
+    const fields = {
       ...event(n, n),
-      id: isTheirs ? `${who}-${n}` : `evt_${n}`,
-      subject: isTheirs ? who : null,
+      id: isTheirs ? `${subjectId}-${n}` : `evt_${n}`,
+      subject: isTheirs ? subjectId : null,
     }
-    return { ...named, json: JSON.stringify({ id: named.id, by: named.subject }) }
+    return { ...fields, json: JSON.stringify({ id: fields.id, by: fields.subject }) }
   })
-  const theirs = events.filter((one) => one.subject === who)
-  const kept = events.filter((one) => one.subject !== who)
+  const subjectEvents = events.filter((record) => record.subject === subjectId)
+  const remainingEvents = events.filter((record) => record.subject !== subjectId)
   subject.group(() => subject.append('org_a', events.slice(0, 3_000)))
   subject.idle()
   subject.group(() => subject.append('org_a', events.slice(3_000)))
-  expect(subject.texts().filter((text) => text.includes(who)).length).toBeGreaterThan(0)
-  expect(subject.erase('org_a', [], [who])).toBe(theirs.length)
-  expect(subject.erase('org_a', [], [who])).toBe(0)
-  expect(subject.texts().filter((text) => text.includes(who))).toEqual([])
-  agrees(subject, 'org_a', kept)
+  expect(subject.texts().filter((text) => text.includes(subjectId)).length).toBeGreaterThan(0)
+  expect(subject.erase('org_a', [], [subjectId])).toBe(subjectEvents.length)
+  expect(subject.erase('org_a', [], [subjectId])).toBe(0)
+  expect(subject.texts().filter((text) => text.includes(subjectId))).toEqual([])
+  agrees(subject, 'org_a', remainingEvents)
   isSound(subject)
   for (let start = 0; start < 2; start++) {
-    subject.group(() => expect(subject.append('org_a', theirs).deduped).toBe(theirs.length))
+    subject.group(() => expect(subject.append('org_a', subjectEvents).deduped).toBe(subjectEvents.length))
     subject.reopen()
   }
-  agrees(subject, 'org_a', kept)
+  agrees(subject, 'org_a', remainingEvents)
   subject.close()
 }, 90_000)

@@ -130,12 +130,12 @@ function expires(
 }
 
 function erases({ stored, erased }: Model, session: string): number {
-  const found = [...stored.values()].filter(({ event }) => event.sessionId === session)
-  for (const { event, receivedMs } of found) {
+  const sessionEvents = [...stored.values()].filter(({ event }) => event.sessionId === session)
+  for (const { event, receivedMs } of sessionEvents) {
     stored.delete(event.id)
     erased.set(event.id, receivedMs)
   }
-  return found.length
+  return sessionEvents.length
 }
 
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
@@ -143,38 +143,42 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 function take(
   subject: Engine,
   models: { [org in (typeof orgIds)[number]]: Model },
-  one: Step,
+  action: Step,
   nowMs: number,
 ): void {
-  if (one.do === 'reopen') return subject.reopen()
-  if (one.do === 'idle') return subject.idle()
-  if (one.do === 'undone') {
-    return subject.undone(() => one.batches.forEach((some) => subject.append(some.org, eventsOf(some))))
+  if (action.do === 'reopen') return subject.reopen()
+  if (action.do === 'idle') return subject.idle()
+  if (action.do === 'undone') {
+    return subject.undone(() =>
+      action.batches.forEach((batchSpec) => subject.append(batchSpec.org, eventsOf(batchSpec))),
+    )
   }
-  if (one.do === 'group') {
+  if (action.do === 'group') {
     return subject.group(() => {
-      for (const some of one.batches) {
-        const events = eventsOf(some).filter(({ id }) => !models[some.org].doubtful.has(id))
+      for (const batchSpec of action.batches) {
+        const events = eventsOf(batchSpec).filter(({ id }) => !models[batchSpec.org].doubtful.has(id))
         if (events.length === 0) continue
-        expect(subject.append(some.org, events, nowMs)).toMatchObject(takes(models[some.org], events, nowMs))
+        expect(subject.append(batchSpec.org, events, nowMs)).toMatchObject(
+          takes(models[batchSpec.org], events, nowMs),
+        )
       }
     })
   }
-  const model = models[one.org]
-  if (one.do === 'expire') {
-    const receivedBeforeMs = nowMs - one.stepsKept * stepMs
-    return expires(model, subject.expire(one.org, receivedBeforeMs), receivedBeforeMs)
+  const model = models[action.org]
+  if (action.do === 'expire') {
+    const receivedBeforeMs = nowMs - action.stepsKept * stepMs
+    return expires(model, subject.expire(action.org, receivedBeforeMs), receivedBeforeMs)
   }
-  if (one.do === 'removeOrg') {
-    models[one.org] = emptyModel()
-    return subject.removeOrg(one.org)
+  if (action.do === 'removeOrg') {
+    models[action.org] = emptyModel()
+    return subject.removeOrg(action.org)
   }
-  if (one.do === 'erase') {
-    const erased = erases(model, one.session)
-    return expect(subject.erase(one.org, [one.session], [])).toBe(erased)
+  if (action.do === 'erase') {
+    const erased = erases(model, action.session)
+    return expect(subject.erase(action.org, [action.session], [])).toBe(erased)
   }
   const demo = [...model.stored.values()].filter(({ event }) => event.siteId === 'demo')
-  expect(subject.removeSite(one.org, 'demo')).toBe(demo.length)
+  expect(subject.removeSite(action.org, 'demo')).toBe(demo.length)
   for (const { event } of demo) model.stored.delete(event.id)
 }
 
@@ -190,7 +194,7 @@ describe('any history', () => {
         fc.property(fc.array(step, { minLength: 1, maxLength: 14 }), (steps) => {
           const subject = engine(options)
           const models = { org_a: emptyModel(), org_b: emptyModel() }
-          steps.forEach((one, at) => take(subject, models, one, at * stepMs))
+          steps.forEach((currentStep, index) => take(subject, models, currentStep, index * stepMs))
           for (const orgId of orgIds) {
             const { stored, expired } = models[orgId]
             const events = [...stored.values()].map(({ event }) => event)
@@ -208,7 +212,7 @@ describe('any history', () => {
 test('single posts become few blocks, and every event is still stored', () => {
   const subject = engine()
   const events = Array.from({ length: 600 }, (_, n) => event(n, n % 50))
-  for (const one of events) subject.group(() => subject.append('org_a', [one]))
+  for (const record of events) subject.group(() => subject.append('org_a', [record]))
   agrees(subject, 'org_a', events)
   subject.reopen()
   subject.group(() => expect(subject.append('org_a', events.slice(0, 500)).deduped).toBe(500))
@@ -239,11 +243,11 @@ test('values beyond the dictionary are found by hash, without other values', () 
   isSound(subject)
   for (const vendor of ['vendor 17', 'vendor 4095', 'vendor 4096', 'vendor 8999', 'vendor 9000']) {
     expect(walk(subject, 'org_a', { vendors: [vendor] }, 5)).toEqual(
-      events.filter((one) => one.vendor === vendor).map(({ json }) => json),
+      events.filter((record) => record.vendor === vendor).map(({ json }) => json),
     )
   }
   expect(walk(subject, 'org_a', { subjects: ['2999', ''] }, 2)).toEqual(
-    newestFirst(events.filter((one) => one.subject === '2999')),
+    newestFirst(events.filter((record) => record.subject === '2999')),
   )
   subject.close()
 })
@@ -266,23 +270,23 @@ describe('two sealed segments and a part of a third', () => {
     [
       'two common that never meet',
       { tools: ['tool 60'], types: ['agent.detected'] },
-      (one) => one.tool === 'tool 60' && one.type === 'agent.detected',
+      (record) => record.tool === 'tool 60' && record.type === 'agent.detected',
     ],
     [
       'missing or one',
       { tools: ['', 'tool 0'], sessionIds: ['ses_2'], outcomes: ['blocked'] },
-      (one) =>
-        (one.tool === null || one.tool === 'tool 0') &&
-        one.sessionId === 'ses_2' &&
-        one.outcome === 'blocked',
+      (record) =>
+        (record.tool === null || record.tool === 'tool 0') &&
+        record.sessionId === 'ses_2' &&
+        record.outcome === 'blocked',
     ],
     [
       'a range of time',
       { sinceMs: noon + 200_000, untilMs: noon + 300_000, types: ['agent.detected'] },
-      (one) =>
-        one.occurredAtMs >= noon + 200_000 &&
-        one.occurredAtMs < noon + 300_000 &&
-        one.type === 'agent.detected',
+      (record) =>
+        record.occurredAtMs >= noon + 200_000 &&
+        record.occurredAtMs < noon + 300_000 &&
+        record.type === 'agent.detected',
     ],
   ]
 
@@ -292,12 +296,12 @@ describe('two sealed segments and a part of a third', () => {
       subject.group(() => subject.append('org_a', events.slice(from, from + 4_000)))
     }
     const newest = events
-      .map((one, arrival) => ({ one, arrival }))
+      .map((record, arrival) => ({ one: record, arrival }))
       .toSorted((a, b) => b.one.occurredAtMs - a.one.occurredAtMs || b.arrival - a.arrival)
-      .map(({ one }) => one)
-    const check = (isKept: (one: EventRecord) => boolean) => {
+      .map(({ one: record }) => record)
+    const check = (isKept: (record: EventRecord) => boolean) => {
       for (const [name, filter, matches] of filters) {
-        const matching = newest.filter((one) => isKept(one) && matches(one))
+        const matching = newest.filter((record) => isKept(record) && matches(record))
         const expected = matching.slice(0, 400).map(({ json }) => json)
         const page = subject.reader.page({
           orgId: 'org_a',
@@ -318,7 +322,7 @@ describe('two sealed segments and a part of a third', () => {
         })
         expect(next.events.map(({ json }) => json)).toEqual(expected.slice(200))
         const tail = subject.reader.tail({ orgId: 'org_a', filter, afterSeq: aside, limit: 100_000 })
-        expect(tail.events.length).toBe(matching.filter((one) => lateEvents.has(one)).length)
+        expect(tail.events.length).toBe(matching.filter((record) => lateEvents.has(record)).length)
       }
     }
     check(() => true)
@@ -328,9 +332,9 @@ describe('two sealed segments and a part of a third', () => {
     expect(subject.removeSite('org_a', 'demo')).toBe(events.filter(({ siteId }) => siteId === 'demo').length)
     subject.reopen()
     const isKept = ({ siteId }: EventRecord) => siteId !== 'demo'
-    const kept = events.filter(isKept)
+    const keptEvents = events.filter(isKept)
     check(isKept)
-    agreesInCounts(subject, 'org_a', kept)
+    agreesInCounts(subject, 'org_a', keptEvents)
     isSound(subject)
     subject.close()
   }, 90_000)

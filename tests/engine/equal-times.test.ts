@@ -21,11 +21,11 @@ beforeAll(() => {
 afterAll(() => subject.close())
 
 test('a page of equal times opens only the blocks it returns, at the head and deep in the log', () => {
-  const opened = (before: EventPosition | null) =>
+  const opened = (position: EventPosition | null) =>
     subject.timesRead((reader) => {
-      const page = reader.page({ orgId, filter: {}, limit: 50, before, ceilingSeq: null })
+      const page = reader.page({ orgId, filter: {}, limit: 50, before: position, ceilingSeq: null })
       expect(page.events.length).toBe(50)
-      expect(page.events[0]?.seq).toBe(before === null ? total : before.seq - 1)
+      expect(page.events[0]?.seq).toBe(position === null ? total : position.seq - 1)
     })
   expect(blocks).toBeGreaterThan(sealed / 256)
   for (const seq of [null, sealed + 2_464, sealed >> 1, 300])
@@ -36,8 +36,8 @@ test('a page of equal times opens only the blocks it returns, at the head and de
 }, 60_000)
 
 test('sessions of equal times are in order, and the first page ends its search early', () => {
-  const found = walkSessions(subject, { orgId, filter: {}, limit: 40, eventsMax: 20 }, { pagesMax: 2 })
-  expect(found).toEqual(sessionsOf(events, () => true, 20).slice(0, 80))
+  const sessions = walkSessions(subject, { orgId, filter: {}, limit: 40, eventsMax: 20 }, { pagesMax: 2 })
+  expect(sessions).toEqual(sessionsOf(events, () => true, 20).slice(0, 80))
   const opened = subject.timesRead((reader) =>
     reader.sessionPage({
       orgId,

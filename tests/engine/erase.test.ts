@@ -13,33 +13,33 @@ import { person, type Person } from '../support/people.ts'
 import { testServer } from '../support/server.ts'
 import { blockTexts } from './block-texts.ts'
 
-const who = 'somebody-to-forget@example.com'
+const email = 'somebody-to-forget@example.com'
 const session = 'session-to-forget'
-const marks = [who, session, 'id-to-forget', 'note-to-forget']
+const marks = [email, session, 'id-to-forget', 'note-to-forget']
 
 /** Every third event is theirs; some by session only, some by subject only. */
 function events(count: number) {
   return Array.from({ length: count }, (_, n) => {
     if (n % 3 !== 0) return event(`evt_${n}`, { sessionId: `ses_${n}`, metadata: { number: n } })
-    const metadata = { subject: who, note: `note-to-forget ${n}` }
+    const metadata = { subject: email, note: `note-to-forget ${n}` }
     return event(`id-to-forget-${n}`, { sessionId: session, metadata })
   })
 }
 
 /** The marks that occur in a file of the folder as they are, or in an inflated block. */
 function marksIn(folder: string): string[] {
-  const found: string[] = []
+  const foundMarks: string[] = []
   for (const name of readdirSync(folder, { recursive: true }) as string[]) {
     const path = join(folder, name)
     if (!statSync(path).isFile()) continue
     const bytes = readFileSync(path)
-    for (const mark of marks) if (bytes.includes(mark)) found.push(`${mark} in ${name}`)
+    for (const mark of marks) if (bytes.includes(mark)) foundMarks.push(`${mark} in ${name}`)
   }
   const db = openDatabase(join(folder, 'sightglass.db'), { readonly: true })
   for (const text of blockTexts(db))
-    for (const mark of marks) if (text.includes(mark)) found.push(`${mark} in a block`)
+    for (const mark of marks) if (text.includes(mark)) foundMarks.push(`${mark} in a block`)
   db.close()
-  return found
+  return foundMarks
 }
 
 /** Bytes that are not zero in free pages, after the list of free pages itself. */
@@ -59,8 +59,8 @@ function dirtyFreeBytes(path: string): { pages: number; dirty: number } {
   return { pages, dirty }
 }
 
-async function countOf(person: Person, what: object): Promise<unknown> {
-  const answer = await person.post('/api/erase/count', what)
+async function countOf(person: Person, selection: object): Promise<unknown> {
+  const answer = await person.post('/api/erase/count', selection)
   expect(answer.status).toBe(200)
   return answer.json()
 }
@@ -79,17 +79,17 @@ test('erased data is in no byte of the folder, and everything else is unchanged'
   const { store, org, dataDir } = server
   const key = await server.key('ingest')
   const owner = await person(server, org, 'owner')
-  const all = events(900)
-  expect((await server.call('/v1/sdk/events', { key, body: { events: all } })).status).toBe(202)
-  const bad = { ...all[0], id: 'id-to-forget-bad', type: 'NO' }
+  const allEvents = events(900)
+  expect((await server.call('/v1/sdk/events', { key, body: { events: allEvents } })).status).toBe(202)
+  const bad = { ...allEvents[0], id: 'id-to-forget-bad', type: 'NO' }
   await server.call('/v1/sdk/events', { key, body: { events: [bad] } })
   const { body } = batchBody(
     1,
-    all.slice(0, 30).map((one) => ({ json: JSON.stringify(one), receivedAtMs: 0 })),
+    allEvents.slice(0, 30).map((testEvent) => ({ json: JSON.stringify(testEvent), receivedAtMs: 0 })),
     0,
   )
   const audit = makeAudit(org.id)
-  const about = {
+  const deliveryFields = {
     id: 'wh_test',
     orgId: org.id,
     endpointId: null,
@@ -98,17 +98,17 @@ test('erased data is in no byte of the folder, and everything else is unchanged'
     body,
   }
   await store.webhooks.schedule({
-    delivery: { ...about, scheduledAtMs: server.clock.now() + 3_600_000 },
+    delivery: { ...deliveryFields, scheduledAtMs: server.clock.now() + 3_600_000 },
     audit,
   })
-  expect(new Set(marksIn(dataDir).map((found) => found.split(' ')[0]))).toEqual(new Set(marks))
+  expect(new Set(marksIn(dataDir).map((place) => place.split(' ')[0]))).toEqual(new Set(marks))
 
-  for (const wrong of [{}, { session, subject: who }])
+  for (const wrong of [{}, { session, subject: email }])
     for (const path of ['/api/erase', '/api/erase/count'])
       expect((await owner.post(path, wrong)).status).toBe(400)
-  expect(await countOf(owner, { subject: who })).toEqual({ events: 300 })
-  expect(await countOf(owner, { subject: who.toUpperCase() })).toEqual({ events: 0 })
-  expect((await owner.post('/api/erase', { subject: who })).status).toBe(202)
+  expect(await countOf(owner, { subject: email })).toEqual({ events: 300 })
+  expect(await countOf(owner, { subject: email.toUpperCase() })).toEqual({ events: 0 })
+  expect((await owner.post('/api/erase', { subject: email })).status).toBe(202)
   expect(await ended(owner)).toEqual({
     running: null,
     last: {
@@ -117,26 +117,26 @@ test('erased data is in no byte of the folder, and everything else is unchanged'
       erased: { events: 300, deliveries: 1, samples: 1, logEmptied: true },
       problem: null,
     },
-    beyond: [/arrived after the start/, /backups/, /sent elsewhere/, /counts of hours/].map((each) =>
-      expect.stringMatching(each),
+    beyond: [/arrived after the start/, /backups/, /sent elsewhere/, /counts of hours/].map((pattern) =>
+      expect.stringMatching(pattern),
     ),
   })
   expect(marksIn(dataDir)).toEqual([])
   expect(dirtyFreeBytes(join(dataDir, 'sightglass.db')).dirty).toBe(0)
 
   expect((await openDatabaseAdmin(dataDir).verifyEvents()).faults).toEqual([])
-  const kept = await store.webhooks.find({ orgId: org.id, id: 'wh_test' })
-  expect((JSON.parse(kept!.delivery.body) as { data: { events: unknown[] } }).data.events).toEqual(
-    all.slice(0, 30).filter((_, n) => n % 3 !== 0),
+  const delivery = await store.webhooks.find({ orgId: org.id, id: 'wh_test' })
+  expect((JSON.parse(delivery!.delivery.body) as { data: { events: unknown[] } }).data.events).toEqual(
+    allEvents.slice(0, 30).filter((_, n) => n % 3 !== 0),
   )
   expect((await store.events.metrics({ orgId: org.id, sinceMs: 0, untilMs: null, rowsMax: 0 })).total).toBe(
     600,
   )
-  const again = await server.call('/v1/sdk/events', { key, body: { events: all } })
+  const again = await server.call('/v1/sdk/events', { key, body: { events: allEvents } })
   expect(await again.json()).toEqual({ ok: true, accepted: 0, deduped: 900 })
   const [row] = await store.audit
     .rows({ orgId: org.id, afterSeq: 0, limit: 100 })
-    .then((found) => found.filter(({ action }) => action === 'events.erased'))
+    .then((auditRows) => auditRows.filter(({ action }) => action === 'events.erased'))
   expect([row?.target, row?.actor]).toEqual([
     expect.stringMatching(/^subject-hash:[0-9a-f]{32}$/),
     `user:${owner.id}`,
@@ -145,24 +145,24 @@ test('erased data is in no byte of the folder, and everything else is unchanged'
 
 test('the verb erases through a running server and without one, and requires --yes', async () => {
   await using appliance = await startAppliance()
-  const made = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')
-  const { key } = JSON.parse(made.stdout) as { key: string }
+  const keyResult = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')
+  const { key } = JSON.parse(keyResult.stdout) as { key: string }
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   const body = JSON.stringify({ events: events(300) })
-  const sent = await fetch(`${appliance.url}/v1/sdk/events`, { method: 'POST', headers, body })
-  expect(await sent.json()).toEqual({ ok: true, accepted: 300, deduped: 0 })
+  const response = await fetch(`${appliance.url}/v1/sdk/events`, { method: 'POST', headers, body })
+  expect(await response.json()).toEqual({ ok: true, accepted: 300, deduped: 0 })
 
   const unsure = await appliance.cli('erase', '--session', session)
   expect([unsure.code, unsure.stderr]).toEqual([2, expect.stringContaining('--yes')])
   expect((await appliance.cli('erase', '--yes')).code).toBe(2)
-  const nobody = await appliance.cli('erase', '--session', session, '--org', 'none', '--yes')
-  expect(nobody.code).toBe(1)
-  const done = await appliance.cli('erase', '--session', session, '--yes', '--json')
-  expect([done.code, JSON.parse(done.stdout)]).toEqual([
+  const unknownOrg = await appliance.cli('erase', '--session', session, '--org', 'none', '--yes')
+  expect(unknownOrg.code).toBe(1)
+  const eraseResult = await appliance.cli('erase', '--session', session, '--yes', '--json')
+  expect([eraseResult.code, JSON.parse(eraseResult.stdout)]).toEqual([
     0,
     expect.objectContaining({ by: 'session', events: 100, deliveries: 0, samples: 0, logEmptied: true }),
   ])
   expect(marksIn(appliance.dataDir)).toEqual([])
-  const text = await appliance.cli('erase', '--subject', who, '--yes')
+  const text = await appliance.cli('erase', '--subject', email, '--yes')
   expect([text.code, text.stdout]).toEqual([0, expect.stringMatching(/^Erased 0 events[\s\S]*Out of reach:/)])
 }, 90_000)

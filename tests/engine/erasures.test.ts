@@ -11,7 +11,7 @@ import { event } from './subject.ts'
 
 const clock = { now: () => noon }
 const actor = { orgId: 'org_a', actor: 'user:usr_1' }
-const theirs = { kind: 'subject', value: 'ann@example.com' } as const
+const subjectScope = { kind: 'subject', value: 'ann@example.com' } as const
 const events = 20_000 // every second one is theirs: several steps
 
 /** A store with two organizations and the same events in both, whose erasures continue only when released. */
@@ -21,7 +21,7 @@ async function gated(folder: string) {
     await store.orgs.create({ org: makeOrg({ id, slug: id }), audit: makeAudit(id) })
     for (let from = 0; from < events; from += 1_000) {
       const batch = Array.from({ length: 1_000 }, (_, n) => {
-        const subject = n % 2 === 0 ? theirs.value : null
+        const subject = n % 2 === 0 ? subjectScope.value : null
         return { ...event(from + n, noon - from - n), subject }
       })
       await store.events.append(makeBatch(id, batch))
@@ -53,7 +53,7 @@ test('one at a time per organization, with progress by step, independent of othe
   using dir = tempDir('erasures')
   const { store, erasures, open } = await gated(dir.path)
   expect(await erasures.view('org_a')).toMatchObject({ running: null, last: null })
-  await erasures.start(actor, theirs)
+  await erasures.start(actor, subjectScope)
   const { running, last } = await erasures.view('org_a')
   expect([running?.by, last]).toEqual(['subject', null])
   expect(running!.events).toBeGreaterThan(0)
@@ -70,7 +70,7 @@ test('one at a time per organization, with progress by step, independent of othe
   expect((await erasures.view('org_a')).last).toMatchObject({ erased: { events: events / 2 }, problem: null })
   await until(async () => (await erasures.view('org_b')).running === null)
   expect((await erasures.view('org_b')).last).toMatchObject({ erased: { events: 0 }, problem: null })
-  await erasures.start(actor, theirs)
+  await erasures.start(actor, subjectScope)
   await until(async () => (await erasures.view('org_a')).running === null)
   expect((await erasures.view('org_a')).last).toMatchObject({ erased: { events: 0 } })
   await store.close()
@@ -79,7 +79,7 @@ test('one at a time per organization, with progress by step, independent of othe
 test('a stop ends it at its next step and is reported; a second run completes it', async () => {
   using dir = tempDir('erasures')
   const { store, erasures, errors, open } = await gated(dir.path)
-  await erasures.start(actor, theirs)
+  await erasures.start(actor, subjectScope)
   const stopped = erasures.stop()
   open()
   await stopped
@@ -88,18 +88,18 @@ test('a stop ends it at its next step and is reported; a second run completes it
   expect(errors).toEqual([
     ['erasure_interrupted', expect.objectContaining({ orgId: 'org_a', by: 'subject' })],
   ])
-  const left = await totalOf(store, 'org_a')
-  expect(left).toBeGreaterThan(events / 2)
-  expect(left).toBe(events - (errors[0]![1]!.events as number))
+  const remainingCount = await totalOf(store, 'org_a')
+  expect(remainingCount).toBeGreaterThan(events / 2)
+  expect(remainingCount).toBe(events - (errors[0]![1]!.events as number))
   await store.close()
   expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults).toEqual([])
 
   const again = await openStore({ folder: dir.path, now: noon })
   const next = makeErasures({ store: again, clock, log: startLog({ level: 'error', clock }), node: 'one' })
-  await next.start(actor, theirs)
+  await next.start(actor, subjectScope)
   await until(async () => (await next.view('org_a')).running === null)
   expect((await next.view('org_a')).last).toMatchObject({
-    erased: { events: left - events / 2 },
+    erased: { events: remainingCount - events / 2 },
     problem: null,
   })
   expect(await totalOf(again, 'org_a')).toBe(events / 2)
@@ -109,7 +109,7 @@ test('a stop ends it at its next step and is reported; a second run completes it
 test('after a crash the next process reports it, and erases again', async () => {
   using dir = tempDir('erasures')
   const { store, erasures, open } = await gated(dir.path)
-  await erasures.start(actor, theirs) // and never continues
+  await erasures.start(actor, subjectScope) // and never continues
   const log = startLog({ level: 'error', clock })
   const next = makeErasures({ store, clock, log, node: 'one' })
   const { running, last } = await next.view('org_a')
@@ -117,7 +117,7 @@ test('after a crash the next process reports it, and erases again', async () => 
     null,
     { by: 'subject', erased: null, problem: 'one stopped before it finished: erase again' },
   ])
-  await next.start(actor, theirs)
+  await next.start(actor, subjectScope)
   await until(async () => (await next.view('org_a')).running === null)
   expect((await next.view('org_a')).last).toMatchObject({ problem: null })
   expect(await totalOf(store, 'org_a')).toBe(events / 2)
@@ -133,7 +133,7 @@ test('the caller gets the error of the first step, and no erasure is running', a
   const failing = { ...store, events: { ...store.events, erase } }
   const log = startLog({ level: 'error', clock })
   const erasures = makeErasures({ store: failing, clock, log, node: 'one' })
-  expect(await erasures.start(actor, theirs).catch(String)).toContain('the disk is broken')
+  expect(await erasures.start(actor, subjectScope).catch(String)).toContain('the disk is broken')
   expect(await erasures.view('org_a')).toMatchObject({ running: null, last: null })
   await store.close()
 })

@@ -60,8 +60,8 @@ async function onFullDisk(work: (store: Store, orgId: string) => Promise<void>):
     const org = makeOrg()
     await store.orgs.create({ org, audit: makeAudit(org.id) })
     for (let from = 0; from < full; from += 200) await store.events.append(batch(org.id, from))
-    const asked = { orgId: org.id, askedAtMs: noon, dueAtMs: noon + dayMs }
-    await store.orgs.requestDeletion({ ...asked, audit: makeAudit(org.id) })
+    const removal = { orgId: org.id, askedAtMs: noon, dueAtMs: noon + dayMs }
+    await store.orgs.requestDeletion({ ...removal, audit: makeAudit(org.id) })
     expect(existsSync(`${folder}/reserve`)).toBe(true)
     // Ingest stops at the floor, and an idle writer empties its log. Then others fill the rest of the disk.
     expect(await store.retention.maintain({ reason: 'deleted' })).toBe(true)

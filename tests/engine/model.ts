@@ -16,15 +16,21 @@ import type { Engine } from './subject.ts'
 
 export function walk({ reader }: Engine, orgId: string, filter: EventFilter, limit: number): string[] {
   const texts: string[] = []
-  let before: EventPosition | null = null
+  let position: EventPosition | null = null
   let ceilingSeq: number | null = null
   do {
-    const page: ReturnType<typeof reader.page> = reader.page({ orgId, filter, limit, before, ceilingSeq })
-    if (before !== null) expect(page.events.length).toBeGreaterThan(0)
+    const page: ReturnType<typeof reader.page> = reader.page({
+      orgId,
+      filter,
+      limit,
+      before: position,
+      ceilingSeq,
+    })
+    if (position !== null) expect(page.events.length).toBeGreaterThan(0)
     texts.push(...page.events.map(({ json }) => json))
-    before = page.next
+    position = page.next
     ceilingSeq = page.ceilingSeq
-  } while (before !== null)
+  } while (position !== null)
   return texts
 }
 
@@ -78,11 +84,11 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
       countBy(counted, (event) => rowKey(event.siteId, hourOf(event), event.type, event.outcome)),
     )
     isSameAsText(metrics, reader.metricsText({ orgId, sinceMs, untilMs, rowsMax: 100_000 }), orgId)
-    const few = reader.metrics({ orgId, sinceMs, untilMs, siteIds: ['demo'], rowsMax: 2 })
+    const limitedMetrics = reader.metrics({ orgId, sinceMs, untilMs, siteIds: ['demo'], rowsMax: 2 })
     const ofDemo = counted.filter(({ siteId }) => siteId === 'demo')
-    expect(few.total).toBe(ofDemo.length)
-    expect(few.rows.length).toBeLessThanOrEqual(2)
-    expect(few.truncated).toBe(
+    expect(limitedMetrics.total).toBe(ofDemo.length)
+    expect(limitedMetrics.rows.length).toBeLessThanOrEqual(2)
+    expect(limitedMetrics.truncated).toBe(
       countBy(ofDemo, (event) => rowKey('demo', hourOf(event), event.type, event.outcome)).size > 2,
     )
     const tools = reader.breakdown({
@@ -104,8 +110,8 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
     )
     agreesInHours(tools, counted, dayOf)
     const values = tools.rows.slice(0, 2).map(({ value }) => value ?? '')
-    const some = { orgId, sinceMs, untilMs, by: 'tool' as const, values, stepMs: 24 * hourMs }
-    expect(reader.breakdown({ ...some, types: ['tool.*'] }).rows).toEqual(
+    const query = { orgId, sinceMs, untilMs, by: 'tool' as const, values, stepMs: 24 * hourMs }
+    expect(reader.breakdown({ ...query, types: ['tool.*'] }).rows).toEqual(
       tools.rows.filter(({ value }) => value !== null && values.includes(value)),
     )
     agreesInAgents(reader, { orgId, sinceMs, untilMs }, counted)
@@ -128,22 +134,31 @@ function agreesInAgents(
   counted: EventRecord[],
 ): void {
   const shop = counted.filter(({ siteId }) => siteId === 'shop')
-  const named = (value: CountedName) => (typeof value === 'string' ? value : `name ${value.name}`)
+  const nameKey = (value: CountedName) => (typeof value === 'string' ? value : `name ${value.name}`)
   const { rows } = reader.agents({ ...range, siteIds: ['shop'], types: ['agent.*'] })
-  const keys = rows.map(({ vendor, name, purpose }) => [vendor, name, purpose].map(named).join(', '))
-  const told = (text: string | null) => (text === null ? 'missing' : `name ${text}`)
+  const keys = rows.map(({ vendor, name, purpose }) => [vendor, name, purpose].map(nameKey).join(', '))
+  const textKey = (text: string | null) => (text === null ? 'missing' : `name ${text}`)
   expect(keys.length).toBe(new Set(keys).size)
-  expect(new Map(rows.map(({ count }, at) => [keys[at], count]))).toEqual(
+  expect(new Map(rows.map(({ count }, index) => [keys[index], count]))).toEqual(
     countBy(shop, ({ type, vendor, name, purpose }) =>
       type !== 'agent.detected' || (name ?? purpose) === null
         ? null
-        : [vendor, name, purpose].map(told).join(', '),
+        : [vendor, name, purpose].map(textKey).join(', '),
     ),
   )
-  for (const by of ['name', 'purpose', 'verdict', 'robots'] as const) {
-    const found = reader.breakdown({ ...range, siteIds: ['shop'], by, stepMs: 24 * hourMs }).rows
-    expect(new Map(found.map((row) => [`${row.startMs} ${row.value} ${row.outcome}`, row.count]))).toEqual(
-      countBy(shop, (event) => (event[by] === null ? null : `${dayOf(event)} ${event[by]} ${event.outcome}`)),
+  for (const field of ['name', 'purpose', 'verdict', 'robots'] as const) {
+    const breakdownRows = reader.breakdown({
+      ...range,
+      siteIds: ['shop'],
+      by: field,
+      stepMs: 24 * hourMs,
+    }).rows
+    expect(
+      new Map(breakdownRows.map((row) => [`${row.startMs} ${row.value} ${row.outcome}`, row.count])),
+    ).toEqual(
+      countBy(shop, (event) =>
+        event[field] === null ? null : `${dayOf(event)} ${event[field]} ${event.outcome}`,
+      ),
     )
   }
 }
@@ -164,18 +179,25 @@ function isSameAsText({ rows, ...sums }: Metrics, text: MetricsText, orgId: stri
 }
 
 function agreesInDistinct({ reader }: Engine, orgId: string, counted: EventRecord[]): void {
-  for (const of of ['session', 'subject'] as const) {
+  for (const field of ['session', 'subject'] as const) {
     for (const step of ['day', 'month'] as const) {
       const truth = new Map<number, Set<string>>()
       for (const { siteId, sessionId, subject, occurredAtMs } of counted) {
-        const text = of === 'session' ? sessionId : subject
+        const text = field === 'session' ? sessionId : subject
         if (text === null || siteId !== 'shop') continue
-        const at = new Date(occurredAtMs)
-        const day = step === 'day' ? at.getUTCDate() : 1
-        const start = Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), day)
+        const date = new Date(occurredAtMs)
+        const day = step === 'day' ? date.getUTCDate() : 1
+        const start = Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), day)
         truth.set(start, (truth.get(start) ?? new Set()).add(text))
       }
-      const { rows } = reader.distinct({ orgId, of, sinceMs: 0, untilMs: null, siteIds: ['shop'], step })
+      const { rows } = reader.distinct({
+        orgId,
+        of: field,
+        sinceMs: 0,
+        untilMs: null,
+        siteIds: ['shop'],
+        step,
+      })
       expect(rows.map(({ startMs }) => startMs)).toEqual([...truth.keys()].sort((a, b) => a - b))
       for (const { startMs, count } of rows) {
         const { size } = truth.get(startMs)!
@@ -219,8 +241,11 @@ function agreesInDurations({ reader }: Engine, orgId: string, counted: EventReco
   ] as const) {
     const { rows } = reader.durations({ orgId, sinceMs, untilMs: null, siteIds: ['shop'], stepMs })
     const timed = counted.filter(
-      (one) =>
-        one.siteId === 'shop' && one.tool !== null && one.durationMs !== null && one.occurredAtMs >= sinceMs,
+      (event) =>
+        event.siteId === 'shop' &&
+        event.tool !== null &&
+        event.durationMs !== null &&
+        event.occurredAtMs >= sinceMs,
     )
     const startOf = ({ occurredAtMs }: EventRecord) =>
       stepMs === null ? sinceMs : Math.floor(occurredAtMs / stepMs) * stepMs
@@ -228,20 +253,20 @@ function agreesInDurations({ reader }: Engine, orgId: string, counted: EventReco
     expect(new Map(rows.map((row) => [`${row.startMs} ${row.tool}`, row.count]))).toEqual(
       countBy(timed, keyOf),
     )
-    const of = { orgId, sinceMs, untilMs: null, siteIds: ['shop'], stepMs }
-    const together = reader.durations({ ...of, together: true }).rows
+    const query = { orgId, sinceMs, untilMs: null, siteIds: ['shop'], stepMs }
+    const together = reader.durations({ ...query, together: true }).rows
     expect(new Map(together.map((row) => [row.startMs, row.count]))).toEqual(countBy(timed, startOf))
     const groups = groupBy(timed, keyOf)
     const groupsTogether = groupBy(timed, (event) => `${startOf(event)} null`)
-    for (const { tool, startMs, count, ...found } of [...rows, ...together]) {
+    for (const { tool, startMs, count, ...quantiles } of [...rows, ...together]) {
       const group = (tool === null ? groupsTogether : groups).get(`${startMs} ${tool}`)!
-      const all = group.map((one) => one.durationMs!).sort((a, b) => a - b)
+      const durations = group.map((event) => event.durationMs!).sort((a, b) => a - b)
       for (const [share, value] of [
-        [0.5, found.p50Ms],
-        [0.95, found.p95Ms],
-        [0.99, found.p99Ms],
+        [0.5, quantiles.p50Ms],
+        [0.95, quantiles.p95Ms],
+        [0.99, quantiles.p99Ms],
       ] as const) {
-        const exact = all[Math.ceil(share * count) - 1]!
+        const exact = durations[Math.ceil(share * count) - 1]!
         expect(Math.abs(value - exact)).toBeLessThanOrEqual(Math.max(0.01, exact * 0.020001))
       }
     }
@@ -254,13 +279,15 @@ function agreesInColumns({ reader }: Engine, orgId: string, events: EventRecord[
   const first = Math.min(noon, ...times)
   const edges = [first, first + 3_600_000, Math.max(noon, ...times) + 3_600_001]
   const filter = { outcomes: ['success'], siteIds: ['shop'] }
-  const matching = newestFirst(events.filter((one) => one.outcome === 'success' && one.siteId === 'shop'))
+  const matching = newestFirst(
+    events.filter((event) => event.outcome === 'success' && event.siteId === 'shop'),
+  )
   const bars = reader.histogram({ orgId, filter, edges, budgetMs: 60_000 })
   expect(bars.exactSinceMs).toBe(first)
   expect(new Map(bars.rows.map((row) => [`${row.outcome} ${row.startMs}`, row.count]))).toEqual(
     countBy(
-      events.filter((one) => one.outcome === 'success' && one.siteId === 'shop'),
-      (one) => `${one.outcome} ${edges.findLast((edge) => edge <= one.occurredAtMs)!}`,
+      events.filter((event) => event.outcome === 'success' && event.siteId === 'shop'),
+      (event) => `${event.outcome} ${edges.findLast((edge) => edge <= event.occurredAtMs)!}`,
     ),
   )
   const groups: TopQuery['groups'] = [
@@ -270,17 +297,17 @@ function agreesInColumns({ reader }: Engine, orgId: string, events: EventRecord[
   const newest = matching.slice(0, 200)
   const top = reader.top({ orgId, filter, eventsMax: 200, groups, budgetMs: 60_000 })
   expect([top.events, top.complete]).toEqual([newest.length, matching.length <= 200])
-  const byId = new Map(events.map((one) => [one.json, one]))
+  const byId = new Map(events.map((event) => [event.json, event]))
   const counted = newest.map((json) => byId.get(json)!)
   expect(new Map(top.groups[0]!.rows.map(({ values, count }) => [JSON.stringify(values), count]))).toEqual(
-    countBy(counted, (one) => JSON.stringify([one.sessionId, one.subject])),
+    countBy(counted, (event) => JSON.stringify([event.sessionId, event.subject])),
   )
   expect(top.groups[1]!.distinct).toBe(new Set(counted.map(({ page }) => page)).size)
   const seqs = reader.tail({ orgId, filter: {}, afterSeq: 0, limit: 100_000 }).events.map(({ seq }) => seq)
   const half = Math.floor(events.length / 2)
   for (const field of ['vendor', 'subject'] as const) {
-    const old = new Set(events.slice(0, half).map((one) => one[field]))
-    const fresh = new Set(events.slice(half).map((one) => one[field]))
+    const old = new Set(events.slice(0, half).map((event) => event[field]))
+    const fresh = new Set(events.slice(half).map((event) => event[field]))
     const arrivals = { afterSeq: seqs[half - 1] ?? 0, untilSeq: seqs.at(-1) ?? 0 }
     const { values } = reader.newValues({ orgId, field, arrivals, max: 100_000 })
     expect(values.map(({ value }) => value)).toEqual(

@@ -39,7 +39,7 @@ const shapes: ((n: number) => unknown)[] = [
   () => undefined,
 ]
 
-function made(n: number): EventRecord {
+function makeRecord(n: number): EventRecord {
   const id = `e${n}`
   const sessionId = `s${n >> 4}`
   // The id is cut out of the text of the metadata when it comes first there.
@@ -68,7 +68,7 @@ function made(n: number): EventRecord {
 function fill(subject: Engine, from: number, until: number): void {
   for (let first = from; first < until; first += 3_000) {
     const count = Math.min(3_000, until - first)
-    const events = Array.from({ length: count }, (_, n) => made(first + n))
+    const events = Array.from({ length: count }, (_, n) => makeRecord(first + n))
     subject.group(() => subject.append(orgId, events, first))
   }
   subject.idle()
@@ -80,7 +80,7 @@ function build(subject: Engine): number {
 
 const hourly = [1, 2, 3].map((hour) => noon + hour * hourMs)
 const wide = [noon - hourMs, noon + 100 * hourMs]
-const asked = (query: Partial<ExploreQuery>): ExploreQuery => ({
+const exploreQuery = (query: Partial<ExploreQuery>): ExploreQuery => ({
   orgId,
   filter: {},
   measure: 'events',
@@ -90,7 +90,7 @@ const asked = (query: Partial<ExploreQuery>): ExploreQuery => ({
   budgetMs: Infinity,
   ...query,
 })
-const of = (metadata: string) => ({ by: { metadata } })
+const byMetadata = (metadata: string) => ({ by: { metadata } })
 
 const queries = [
   'plan',
@@ -110,31 +110,33 @@ const queries = [
   'nothing',
   'a',
   '..',
-].map((path) => asked(of(path)))
+].map((path) => exploreQuery(byMetadata(path)))
 queries.push(
   ...(['tokens', 'bytes'] as const).flatMap((measure) => [
-    asked({ measure }),
-    asked({ measure, ...of('plan') }),
+    exploreQuery({ measure }),
+    exploreQuery({ measure, ...byMetadata('plan') }),
   ]),
-  ...(['sessions', 'subjects', 'errors'] as const).map((measure) => asked({ measure, ...of('plan') })),
-  asked({ ...of('cart.items'), metadata: [{ path: 'plan', values: ['short', '7', ''] }] }),
-  asked({ metadata: [{ path: 'plan', values: [longText] }] }),
-  asked({ ...of('plan'), filter: { vendors: ['GPTBot'] } }),
-  asked({ ...of('plan'), also: [{ by: 'name', values: ['Bot-1'] }] }),
-  asked({ by: 'vendor', metadata: [{ path: 'cart.items', values: ['1', '2'] }] }),
-  asked({ ...of('plan'), edges: [noon + 90_000, noon + 5 * hourMs + 1] }),
-  asked({ ...of('plan'), edges: wide }),
-  asked({ ...of('plan'), edges: [1.5, 2, 3.25].map((hours) => noon + hours * hourMs) }),
-  asked({ ...of('plan'), filter: { text: 'PLAN "3"' } }),
-  asked({ by: 'vendor', filter: { text: 'e4242' } }),
+  ...(['sessions', 'subjects', 'errors'] as const).map((measure) =>
+    exploreQuery({ measure, ...byMetadata('plan') }),
+  ),
+  exploreQuery({ ...byMetadata('cart.items'), metadata: [{ path: 'plan', values: ['short', '7', ''] }] }),
+  exploreQuery({ metadata: [{ path: 'plan', values: [longText] }] }),
+  exploreQuery({ ...byMetadata('plan'), filter: { vendors: ['GPTBot'] } }),
+  exploreQuery({ ...byMetadata('plan'), also: [{ by: 'name', values: ['Bot-1'] }] }),
+  exploreQuery({ by: 'vendor', metadata: [{ path: 'cart.items', values: ['1', '2'] }] }),
+  exploreQuery({ ...byMetadata('plan'), edges: [noon + 90_000, noon + 5 * hourMs + 1] }),
+  exploreQuery({ ...byMetadata('plan'), edges: wide }),
+  exploreQuery({ ...byMetadata('plan'), edges: [1.5, 2, 3.25].map((hours) => noon + hours * hourMs) }),
+  exploreQuery({ ...byMetadata('plan'), filter: { text: 'PLAN "3"' } }),
+  exploreQuery({ by: 'vendor', filter: { text: 'e4242' } }),
 )
 
 /** What alert rules of tokens read. */
-const tokenSeries = [null, 'vendor', 'name'].map((by): SeriesQuery => ({
+const tokenSeries = [null, 'vendor', 'name'].map((field): SeriesQuery => ({
   orgId,
   filter: {},
   value: 'tokens',
-  by: by as SeriesQuery['by'],
+  by: field as SeriesQuery['by'],
   groupsMax: 9,
   budgetMs: Infinity,
   edges: [1.5, 2, 3, 3.25].map((hours) => noon + hours * hourMs),
@@ -152,14 +154,14 @@ const questions: Question[] = [
 
 /** Each reads the text of every event. Between two states an everyday run asks a third of them, which varies. */
 const third = Math.floor(Math.random() * 3)
-const some = questions.filter((_, index) => isFull || index % 3 === third)
+const chosenQuestions = questions.filter((_, index) => isFull || index % 3 === third)
 
 const answers = (subject: Engine, to: Question[]): (Explored | Series)[] =>
   subject.freshly((reader) => to.map(({ ask }) => ask(reader)))
 
 function expectSame(subject: Engine, to: Question[], expected: (Explored | Series)[]): void {
-  for (const [index, found] of answers(subject, to).entries())
-    expect([to[index]!.asked, found]).toEqual([to[index]!.asked, expected[index]!])
+  for (const [index, answer] of answers(subject, to).entries())
+    expect([to[index]!.asked, answer]).toEqual([to[index]!.asked, expected[index]!])
   expect(subject.reader.verify().faults).toEqual([])
 }
 
@@ -172,19 +174,20 @@ test('columns give the same answers as the texts, also while they are built, aft
   for (let step = 0; step < partly; step++) expect(subject.spare()).toBe(true)
   expectSame(
     subject,
-    some,
-    some.map((one) => first[questions.indexOf(one)]!),
+    chosenQuestions,
+    chosenQuestions.map((question) => first[questions.indexOf(question)]!),
   )
   subject.reopen()
   for (let step = 0; step < partly; step++) expect(subject.spare()).toBe(true)
-  subject.undone(() => subject.append(orgId, [made(500_000)]))
+  subject.undone(() => subject.append(orgId, [makeRecord(500_000)]))
   let steps = 0
   for (; subject.tables("event_path WHERE path = ''") === 0; steps++) subject.spare()
   expect(steps).toBe(sealed / 4_096 + 1)
   build(subject) // repacks the blocks
   expect(subject.tables("event_path WHERE path = ''")).toBe(1)
   expectSame(subject, questions, first)
-  const opened = (path: string) => subject.timesRead((reader) => reader.explore(asked(of(path))), 'texts')
+  const opened = (path: string) =>
+    subject.timesRead((reader) => reader.explore(exploreQuery(byMetadata(path))), 'texts')
   expect([opened('cart.items'), opened('tokens'), opened('cart')]).toEqual([0, 0, 0])
   const bySeries = (reader: Engine['reader']) => reader.series(tokenSeries[0]!)
   expect(subject.timesRead(bySeries, 'texts')).toBe(0)
@@ -198,14 +201,16 @@ test('steps may end within an hour that the rollups count', () => {
   const count = 30_000
   fill(subject, 0, count)
   const edges = [0.5, 1.5, 2, 3.25, 3.26].map((hours) => noon + hours * hourMs)
-  const { rows, missing } = subject.reader.explore(asked({ by: 'vendor', edges }))
+  const { rows, missing } = subject.reader.explore(exploreQuery({ by: 'vendor', edges }))
   const steps = edges.slice(1).map(() => [0, 0])
-  for (const one of Array.from({ length: count }, (_, n) => made(n))) {
-    const step = edges.findLastIndex((edge) => edge <= one.occurredAtMs)
-    if (step >= 0 && step < steps.length) steps[step]![one.vendor === null ? 1 : 0]!++
+  for (const event of Array.from({ length: count }, (_, n) => makeRecord(n))) {
+    const step = edges.findLastIndex((edge) => edge <= event.occurredAtMs)
+    if (step >= 0 && step < steps.length) steps[step]![event.vendor === null ? 1 : 0]!++
   }
-  expect(rows.map((row) => [row.value, row.steps])).toEqual([['GPTBot', steps.map(([some]) => some!)]])
-  expect(missing?.steps).toEqual(steps.map(([, none]) => none!))
+  expect(rows.map((row) => [row.value, row.steps])).toEqual([
+    ['GPTBot', steps.map(([matchCount]) => matchCount!)],
+  ])
+  expect(missing?.steps).toEqual(steps.map(([, missingCount]) => missingCount!))
   subject.close()
 })
 
@@ -218,17 +223,20 @@ test('a column has the value of each event, or the path has none', () => {
       // Names that are values, so that a segment has no place for further ones.
       const wild = Array.from({ length: names }, (_, n) => [`${n % 3 === 0 ? 'cart.' : ''}wild ${n}`, n])
       const first = makeEvent('first', { json: JSON.stringify({ metadata: Object.fromEntries(wild) }) })
-      const all = [...(events.length % 2 === 0 ? [first] : []), ...events.map(recordOf)]
-      subject.group(() => subject.append(orgId, all))
+      const allRecords = [...(events.length % 2 === 0 ? [first] : []), ...events.map(recordOf)]
+      subject.group(() => subject.append(orgId, allRecords))
       const { paths: columns, hasMore } = subject.shredded()
       for (const path of paths) {
-        const column = columns.find((one) => one.path === path)
+        const column = columns.find((pathColumn) => pathColumn.path === path)
         if (column === undefined && hasMore) continue
         if (column?.values === null) continue
-        const texts = all.map(() => null as string | null)
-        for (let at = 0; at < (column?.entries ?? 0); at++)
-          texts[column!.positions[at]! - 1] = column!.values!.values[column!.codes[at]!]!.toString()
-        expect([path, texts.map(memberText)]).toEqual([path, all.map((one) => valueOf(one, path))])
+        const texts = allRecords.map(() => null as string | null)
+        for (let entry = 0; entry < (column?.entries ?? 0); entry++)
+          texts[column!.positions[entry]! - 1] = column!.values!.values[column!.codes[entry]!]!.toString()
+        expect([path, texts.map(memberText)]).toEqual([
+          path,
+          allRecords.map((record) => valueOf(record, path)),
+        ])
       }
       subject.close()
     },
@@ -246,18 +254,18 @@ test('no value outlasts its event', () => {
   expect([whole > 10, rows(1)]).toEqual([true, whole])
   subject.erase(orgId, ['s9'], [])
   expect([rows(0), rows(1)]).toEqual([0, whole])
-  const erased = answers(subject, some)
+  const erased = answers(subject, chosenQuestions)
   build(subject)
   expect([rows(0), heads()]).toEqual([whole, 2])
-  expectSame(subject, some, erased)
+  expectSame(subject, chosenQuestions, erased)
   // Retention reaches the middle of the first segment, then that of the second.
   subject.expire(orgId, sealed / 2)
   expect([rows(0), rows(1)]).toEqual([1, whole])
   subject.expire(orgId, sealed * 1.5)
   expect([rows(0), rows(1)]).toEqual([0, 1])
-  const expired = answers(subject, some)
+  const expired = answers(subject, chosenQuestions)
   build(subject)
-  expectSame(subject, some, expired)
+  expectSame(subject, chosenQuestions, expired)
   fill(subject, 2 * sealed + 4_000, 3 * sealed)
   build(subject)
   expect(rows(2)).toBe(whole)

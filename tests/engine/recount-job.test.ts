@@ -31,8 +31,8 @@ test('counts each ended hour, resumes where it stopped, and repairs', async () =
   let store = await openStore({ folder: dir.path, now: noon })
   await store.orgs.create({ org: makeOrg({ id: 'org_a' }), audit: makeAudit('org_a') })
   const events = Array.from({ length: 3_000 }, (_, n) => event(n, (n % 6) * hourMs))
-  for (let at = 0; at < 3_000; at += 1_000) {
-    await store.events.append(makeBatch('org_a', events.slice(at, at + 1_000)))
+  for (let offset = 0; offset < 3_000; offset += 1_000) {
+    await store.events.append(makeBatch('org_a', events.slice(offset, offset + 1_000)))
   }
   await store.events.expire({ orgId: 'org_a', receivedBeforeMs: 0 }) // nothing is that old, but rollups are folded
   const look = watched(store)
@@ -55,10 +55,10 @@ test('counts each ended hour, resumes where it stopped, and repairs', async () =
   store = await openStore({ folder: dir.path, now: noon })
   const job = { job: 'rollup-recount', leaseMs: 60_000, now: noon }
   const lost = (await store.jobs.claim({ ...job, node: 'a' }))!
-  const held = (await store.jobs.claim({ ...job, node: 'a' }))!
+  const lease = (await store.jobs.claim({ ...job, node: 'a' }))!
   const hour = { orgId: 'org_a', hourStartMs: noon + 3 * hourMs }
   expect((await failure(store.events.recount({ ...hour, lease: lost }))).kind).toBe('conflict')
-  await store.jobs.release({ ...held, quietMs: 0, now: noon })
+  await store.jobs.release({ ...lease, quietMs: 0, now: noon })
   const again = watched(store)
   const next = makeRecount({ store: again.store, log })
   await next.run(noon + 6 * hourMs, unending) // four hours were missed
@@ -89,16 +89,16 @@ test('late arrivals for a recounted hour and day count at once, and the next re-
     const metrics = await store.events.metrics({ ...query, rowsMax: 1_000 })
     const tools = await store.events.breakdown({ ...query, by: 'tool', stepMs: null })
     const durations = await store.events.durations({ ...query, stepMs: null })
-    const sum = (rows: { count: number }[]) => rows.reduce((all, { count }) => all + count, 0)
+    const sum = (rows: { count: number }[]) => rows.reduce((total, { count }) => total + count, 0)
     return [metrics.total, sum(metrics.byHour), sum(tools.rows), sum(durations.rows)]
   }
   const truth = (events: EventRecord[]) => {
-    const called = events.filter(({ tool }) => tool !== null)
+    const toolEvents = events.filter(({ tool }) => tool !== null)
     return [
       events.length,
       events.length,
-      called.length,
-      called.filter((one) => one.durationMs !== null).length,
+      toolEvents.length,
+      toolEvents.filter((call) => call.durationMs !== null).length,
     ]
   }
   const onTime = Array.from({ length: 600 }, (_, n) => event(n, (n % 12) * hourMs))
@@ -108,9 +108,9 @@ test('late arrivals for a recounted hour and day count at once, and the next re-
   await fold()
   await recount.run(midnight + hourMs, unending) // the day is closed
   expect((await store.retention.recounted('org_a'))?.throughMs).toBe(midnight + hourMs)
-  for (const [at, some] of [late.slice(0, 100), late.slice(100)].entries()) {
-    await store.events.append(makeBatch('org_a', some))
-    const arrived = [...onTime, ...late.slice(0, at === 0 ? 100 : 300)]
+  for (const [index, part] of [late.slice(0, 100), late.slice(100)].entries()) {
+    await store.events.append(makeBatch('org_a', part))
+    const arrived = [...onTime, ...late.slice(0, index === 0 ? 100 : 300)]
     expect(await totals()).toEqual(truth(arrived)) // unfolded
     await fold()
     expect(await totals()).toEqual(truth(arrived)) // in the rollups
@@ -128,8 +128,8 @@ test('a recount of many blocks does not block its reader, and a stop does not wa
   const store = await openStore({ folder: dir.path, now: noon, readers: 1 })
   await store.orgs.create({ org: makeOrg({ id: 'org_a' }), audit: makeAudit('org_a') })
   const events = Array.from({ length: 30_000 }, (_, n) => event(n, n)) // 118 blocks of one hour, five slices
-  for (let at = 0; at < events.length; at += 1_000)
-    await store.events.append(makeBatch('org_a', events.slice(at, at + 1_000)))
+  for (let offset = 0; offset < events.length; offset += 1_000)
+    await store.events.append(makeBatch('org_a', events.slice(offset, offset + 1_000)))
   await store.events.expire({ orgId: 'org_a', receivedBeforeMs: 0 }) // rollups are folded
   const answered: string[] = []
   const recount = () => store.events.recount({ orgId: 'org_a', hourStartMs: noon })

@@ -12,7 +12,7 @@ const blocks = sealed / 256
 const tail = 1_000
 const tailBlocks = 5
 
-function made(n: number): EventRecord {
+function makeTraceEvent(n: number): EventRecord {
   const id = `trc_${Bun.hash.wyhash(String(n)).toString(16).padStart(16, '0')}`
   const sessionId = `s${n >> 4}`
   const subject = n % 11 === 0 ? `who "${n % 1_001}" é` : null
@@ -35,7 +35,7 @@ function made(n: number): EventRecord {
   })
 }
 
-function fill(subject: Engine, from: number, until: number, make = made): void {
+function fill(subject: Engine, from: number, until: number, make = makeTraceEvent): void {
   for (let first = from; first < until; first += 4_096) {
     const events = Array.from({ length: Math.min(4_096, until - first) }, (_, n) => make(first + n))
     subject.group(() => subject.append(orgId, events, first))
@@ -67,7 +67,15 @@ const filters = [
   { subjects: ['who "77" é'] },
   { sessionIds: ['s401'] },
 ]
-const texts = ['漢字', 'WHO "99', '2026-', 'occurredAt', made(sealed >> 1).id.slice(4, 12), 'ucts/37', 'S401']
+const texts = [
+  '漢字',
+  'WHO "99',
+  '2026-',
+  'occurredAt',
+  makeTraceEvent(sealed >> 1).id.slice(4, 12),
+  'ucts/37',
+  'S401',
+]
 
 function answers(subject: Engine): unknown[] {
   return subject.freshly((reader) => [
@@ -83,7 +91,7 @@ function answers(subject: Engine): unknown[] {
         budgetMs: Infinity,
       }),
     ),
-    ...[0, 255, 256, sealed * 0.75, sealed].map((n) => reader.byId({ orgId, id: made(n).id })),
+    ...[0, 255, 256, sealed * 0.75, sealed].map((n) => reader.byId({ orgId, id: makeTraceEvent(n).id })),
     allEvents(reader),
   ])
 }
@@ -91,13 +99,13 @@ function answers(subject: Engine): unknown[] {
 test('repacked events are what was sent, also in the middle, after a restart and a rollback', () => {
   const subject = engine()
   fill(subject, 0, sealed + tail)
-  const before = answers(subject)
-  const events = before.at(-1) as StoredEvent[]
+  const answersBefore = answers(subject)
+  const events = answersBefore.at(-1) as StoredEvent[]
   expect(events.map(({ json }) => json)).toEqual(
-    Array.from({ length: sealed + tail }, (_, n) => made(n).json),
+    Array.from({ length: sealed + tail }, (_, n) => makeTraceEvent(n).json),
   )
   const check = (): void => {
-    expect(answers(subject)).toEqual(before)
+    expect(answers(subject)).toEqual(answersBefore)
     expect(subject.reader.verify().faults).toEqual([])
   }
   while (asColumns(subject) < blocks * 0.4) expect(subject.spare()).toBe(true)
@@ -105,15 +113,18 @@ test('repacked events are what was sent, also in the middle, after a restart and
   check()
   subject.reopen()
   for (let step = 0; step < 10; step++) expect(subject.spare()).toBe(true)
-  subject.undone(() => subject.append(orgId, [made(500_000)]))
+  subject.undone(() => subject.append(orgId, [makeTraceEvent(500_000)]))
   work(subject)
   expect([asColumns(subject), asFrames(subject)]).toEqual([blocks, tailBlocks])
   expect(subject.bodyPlaces().length).toBeLessThan(blocks / 2 + 2)
   check()
   // A resend is known, by a frame of ids that was packed anew.
   subject.group(() => {
-    const again = [0, 63, 64, sealed >> 1, sealed - 2].map(made)
-    expect(subject.append(orgId, [...again, made(sealed + tail)])).toMatchObject({ accepted: 1, deduped: 5 })
+    const again = [0, 63, 64, sealed >> 1, sealed - 2].map(makeTraceEvent)
+    expect(subject.append(orgId, [...again, makeTraceEvent(sealed + tail)])).toMatchObject({
+      accepted: 1,
+      deduped: 5,
+    })
   })
   subject.close()
 }, 180_000)
@@ -121,7 +132,9 @@ test('repacked events are what was sent, also in the middle, after a restart and
 /** The events of one block have 5 KiB each. */
 const isLarge = (n: number): boolean => n >> 8 === 10
 const large = (n: number): EventRecord =>
-  isLarge(n) ? makeEvent(`large ${n}`, { json: JSON.stringify({ error: `${n} `.repeat(1_024) }) }) : made(n)
+  isLarge(n)
+    ? makeEvent(`large ${n}`, { json: JSON.stringify({ error: `${n} `.repeat(1_024) }) })
+    : makeTraceEvent(n)
 
 test('a step replaces few blocks and none of large events, and the work ends', () => {
   const subject = engine()
@@ -142,26 +155,26 @@ test('an erased event of a repacked segment is gone from its block, which is the
   const subject = engine()
   fill(subject, 0, sealed + tail)
   work(subject)
-  const gone = (n: number) => made(n).subject === 'who "77" é'
-  const erased = Array.from({ length: sealed + tail }, (_, n) => n).filter(gone)
+  const isErased = (n: number) => makeTraceEvent(n).subject === 'who "77" é'
+  const erased = Array.from({ length: sealed + tail }, (_, n) => n).filter(isErased)
   expect(erased.length).toBeGreaterThan(sealed / 1_100)
   expect(subject.erase(orgId, [], ['who "77" é'])).toBe(erased.length)
   const isGone = (): void => {
     const stored = subject.texts().join('\n')
-    for (const n of erased) expect(stored.includes(made(n).id)).toBe(false)
+    for (const n of erased) expect(stored.includes(makeTraceEvent(n).id)).toBe(false)
     expect(stored.includes('who \\"77\\"')).toBe(false)
   }
   isGone()
-  const left = subject.freshly(allEvents).map(({ json }) => json)
-  expect(left.length).toBe(sealed + tail - erased.length)
+  const remainingTexts = subject.freshly(allEvents).map(({ json }) => json)
+  expect(remainingTexts.length).toBe(sealed + tail - erased.length)
   work(subject)
   expect(asFrames(subject)).toBe(tailBlocks)
   isGone()
-  expect(subject.freshly(allEvents).map(({ json }) => json)).toEqual(left)
+  expect(subject.freshly(allEvents).map(({ json }) => json)).toEqual(remainingTexts)
   expect(subject.reader.verify().faults).toEqual([])
   // A resend of an erased event is still known.
   subject.group(() =>
-    expect(subject.append(orgId, erased.slice(0, 3).map(made))).toMatchObject({ deduped: 3 }),
+    expect(subject.append(orgId, erased.slice(0, 3).map(makeTraceEvent))).toMatchObject({ deduped: 3 }),
   )
   subject.removeSite(orgId, 'shop')
   expect(subject.texts().join('').includes('"metadata":')).toBe(false)
@@ -177,7 +190,7 @@ test('retention, and work that begins behind what it deleted', () => {
   expect(subject.tables('event_org WHERE repacked = 2')).toBe(1)
   expect(subject.reader.verify().faults).toEqual([])
   const [first] = subject.freshly(allEvents)
-  expect(first!.json).toBe(made(first!.seq - 1).json)
+  expect(first!.json).toBe(makeTraceEvent(first!.seq - 1).json)
   expect(first!.receivedAtMs).toBeGreaterThan(firstArrivalMs + sealed)
   subject.close()
 }, 180_000)
@@ -192,56 +205,56 @@ function damage(list: Damage[]): string {
   const changed = (name: string) =>
     list
       .filter(({ column }) => column === name)
-      .map(({ where, byte }) => {
+      .map(({ where: condition, byte }) => {
         const parts = `substr(${name}, 1, ${byte - 1}) || x'ff' || substr(${name}, ${byte + 1})`
-        return ` WHEN ${where} THEN CAST(${parts} AS BLOB)`
+        return ` WHEN ${condition} THEN CAST(${parts} AS BLOB)`
       })
       .join('')
   const sets = [...new Set(list.map(({ column }) => column))].map(
     (name) => `${name} = CASE${changed(name)} ELSE ${name} END`,
   )
-  return `UPDATE event_body SET ${sets.join()} WHERE ${list.map(({ where }) => where).join(' OR ')}`
+  return `UPDATE event_body SET ${sets.join()} WHERE ${list.map(({ where: condition }) => condition).join(' OR ')}`
 }
 
 test('a damaged block stays as it is, and verify names it before and after', () => {
   const subject = engine()
   fill(subject, 0, sealed + tail)
   const faults = (places: Damage[]): string[] => {
-    let found: string[] = []
+    let eventFaults: string[] = []
     subject.damaged(damage(places), (reader) => {
-      found = reader.verify().faults.map(({ place }) => place)
+      eventFaults = reader.verify().faults.map(({ place }) => place)
     })
-    return found
+    return eventFaults
   }
-  const both: Damage[] = [
+  const damages: Damage[] = [
     { column: 'bodies', where: `place % ${sealed} = 513`, byte: 901 },
     { column: 'ids', where: `place % ${sealed} = 257`, byte: 901 },
   ]
-  expect(faults(both)).toEqual(expect.arrayContaining(['arrivals 257 to 512', 'arrivals 513 to 768']))
-  subject.sql(damage(both.slice(1)))
+  expect(faults(damages)).toEqual(expect.arrayContaining(['arrivals 257 to 512', 'arrivals 513 to 768']))
+  subject.sql(damage(damages.slice(1)))
   work(subject)
   expect([asColumns(subject), asFrames(subject)]).toEqual([blocks - 1, tailBlocks + 1])
   expect(subject.reader.verify().faults.map(({ place }) => place)).toContain('arrivals 257 to 512')
   // Several blocks have one row now. Damage to one of them is that of one block, and damage to the row's head of all.
   const rows = subject
     .bodyPlaces()
-    .map((place, at, all) => ({ place, blocks: ((all[at + 1] ?? 0) - place) >> 8 }))
-    .filter(({ place, blocks: of }) => seqOf(place) > sealed / 2 && of > 1)
+    .map((place, index, places) => ({ place, blocks: ((places[index + 1] ?? 0) - place) >> 8 }))
+    .filter(({ place, blocks: blockCount }) => seqOf(place) > sealed / 2 && blockCount > 1)
     .slice(0, 4)
   expect(rows).toHaveLength(4)
   const columns = ['bodies', 'ids', 'bodies', 'ids'] as const
-  const named = faults(
-    rows.map(({ place }, at) => ({
-      column: columns[at]!,
+  const faultNames = faults(
+    rows.map(({ place }, index) => ({
+      column: columns[index]!,
       where: `place = ${place}`,
-      byte: at < 2 ? 901 : 7,
+      byte: index < 2 ? 901 : 7,
     })),
   )
-  for (const [at, row] of rows.entries()) {
+  for (const [index, row] of rows.entries()) {
     const firsts = Array.from({ length: row.blocks }, (_, block) => seqOf(row.place) + block * 256)
     const names = firsts.map((first) => `arrivals ${first} to ${first + 255}`)
-    const found = named.filter((name) => names.includes(name)).length
-    expect([at, found]).toEqual([at, at < 2 ? 1 : row.blocks])
+    const foundCount = faultNames.filter((name) => names.includes(name)).length
+    expect([index, foundCount]).toEqual([index, index < 2 ? 1 : row.blocks])
   }
   subject.close()
 }, 180_000)

@@ -15,7 +15,7 @@ import { unending } from '../support/unending.ts'
 
 const dayMs = 24 * 3_600_000
 const log = startLog({ level: 'error', clock: { now: () => noon } })
-const everything = { sinceMs: 0, untilMs: null, rowsMax: 0 }
+const fullRange = { sinceMs: 0, untilMs: null, rowsMax: 0 }
 
 async function fill(store: Store, orgId: string, from: number, count: number, receivedAtMs: number) {
   for (let start = from; start < from + count; start += 1_000) {
@@ -36,12 +36,12 @@ async function openWith(...names: string[]) {
   return { dir, store }
 }
 
-const held = (store: Store, orgId: string) => countAll(store, orgId, {}, 10 ** 9)
+const storedCount = (store: Store, orgId: string) => countAll(store, orgId, {}, 10 ** 9)
 
 /** The results of the readers, each of which is queried. */
 async function totalsOf(store: Store, orgId: string): Promise<number[]> {
-  const asked = Array.from({ length: 4 }, () => store.events.metrics({ orgId, ...everything }))
-  return (await Promise.all(asked)).map(({ total }) => total)
+  const queries = Array.from({ length: 4 }, () => store.events.metrics({ orgId, ...fullRange }))
+  return (await Promise.all(queries)).map(({ total }) => total)
 }
 
 test('by days: old events expire, counts stay, and an organization may have its own rule', async () => {
@@ -55,26 +55,30 @@ test('by days: old events expire, counts stay, and an organization may have its 
   expect(await store.retention.setting('org_short')).toEqual({ days: null, bytes: null, auditDays: null })
   const rule = { days: 90, bytes: null, auditDays: null }
   await expireAll({ store, rule, log }, noon + 89 * dayMs, unending)
-  expect([await held(store, 'org_short'), await held(store, 'org_long')]).toEqual([7_680, 7_680])
+  expect([await storedCount(store, 'org_short'), await storedCount(store, 'org_long')]).toEqual([
+    7_680, 7_680,
+  ])
   await expireAll({ store, rule, log }, noon + 91 * dayMs, unending)
-  expect([await held(store, 'org_short'), await held(store, 'org_long')]).toEqual([2_560, 7_680])
-  expect((await store.events.metrics({ orgId: 'org_short', ...everything })).total).toBe(7_680)
+  expect([await storedCount(store, 'org_short'), await storedCount(store, 'org_long')]).toEqual([
+    2_560, 7_680,
+  ])
+  expect((await store.events.metrics({ orgId: 'org_short', ...fullRange })).total).toBe(7_680)
   await expireAll(
     { store, rule: { days: null, bytes: null, auditDays: null }, log },
     noon + 300 * dayMs,
     unending,
   )
-  expect(await held(store, 'org_long')).toBe(0)
+  expect(await storedCount(store, 'org_long')).toBe(0)
   expect(await totalsOf(store, 'org_long')).toEqual([7_680, 7_680, 7_680, 7_680])
   await expireAll(
     { store, rule: { days: null, bytes: null, auditDays: null }, log },
     noon + 900 * dayMs,
     unending,
   )
-  expect([await held(store, 'org_short'), await held(store, 'org_long')]).toEqual([2_560, 0])
+  expect([await storedCount(store, 'org_short'), await storedCount(store, 'org_long')]).toEqual([2_560, 0])
   // Drops exactly the rollups of hours without a live event after `countsRetentionDays`.
   expect(await totalsOf(store, 'org_long')).toEqual([0, 0, 0, 0])
-  expect((await store.events.metrics({ orgId: 'org_short', ...everything })).total).toBeGreaterThanOrEqual(
+  expect((await store.events.metrics({ orgId: 'org_short', ...fullRange })).total).toBeGreaterThanOrEqual(
     2_560,
   )
   expect((await store.events.overview('org_long')).total).toBe(0)
@@ -102,7 +106,7 @@ test('an organization whose events cannot be read does not hold up the others', 
   const watched = { orgs, events, accessLogs, retention }
   const run = expireAll({ store: watched, rule, log }, noon + 91 * dayMs, unending)
   expect(await run.catch((error: Error) => error.message)).toStartWith('organization org_damaged: ')
-  expect(await held(store, 'org_whole')).toBe(0)
+  expect(await storedCount(store, 'org_whole')).toBe(0)
   expect(releases).toBeGreaterThan(0)
   const recount = makeRecount({ store, log })
   const counted = recount.run(noon + 91 * dayMs, unending)
@@ -115,8 +119,8 @@ test('an organization whose events cannot be read does not hold up the others', 
 test('by bytes: the rest fits, the newest stay, and the file shrinks', async () => {
   const { dir, store } = await openWith('a')
   for (let day = 0; day < 20; day++) await fill(store, 'org_a', day * 2_048, 2_048, noon + day * dayMs)
-  const before = await store.retention.eventBytes('org_a')
-  const bytesMax = Math.floor(before / 4)
+  const bytesBefore = await store.retention.eventBytes('org_a')
+  const bytesMax = Math.floor(bytesBefore / 4)
   await store.retention.maintain({ reason: 'deleted' })
   const { bytes: fileBefore } = await store.health()
   await expireAll(
@@ -124,15 +128,17 @@ test('by bytes: the rest fits, the newest stay, and the file shrinks', async () 
     noon + 20 * dayMs,
     unending,
   )
-  const after = await store.retention.eventBytes('org_a')
-  expect(after).toBeLessThanOrEqual(bytesMax)
-  expect(after).toBeGreaterThan(bytesMax * 0.8)
+  const bytesAfter = await store.retention.eventBytes('org_a')
+  expect(bytesAfter).toBeLessThanOrEqual(bytesMax)
+  expect(bytesAfter).toBeGreaterThan(bytesMax * 0.8)
   const newest = await store.events.byId({ orgId: 'org_a', id: `evt_${20 * 2_048 - 1}` })
   expect(newest).not.toBeNull()
   expect(await store.events.byId({ orgId: 'org_a', id: 'evt_0' })).toBeNull()
   expect(await store.retention.maintain({ reason: 'deleted' })).toBe(true)
   // 8 MiB of pages stay free for new data.
-  expect((await store.health()).bytes).toBeLessThan(fileBefore - (before - after) + 12 * 1024 * 1024)
+  expect((await store.health()).bytes).toBeLessThan(
+    fileBefore - (bytesBefore - bytesAfter) + 12 * 1024 * 1024,
+  )
   expect(await store.retention.cutoff({ orgId: 'org_a', bytesMax })).toBeNull()
   expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults).toEqual([])
   await store.close()
@@ -150,7 +156,7 @@ async function timedFill(store: Store, from: number): Promise<number> {
 function timedSync(path: string): number {
   const startedMs = performance.now()
   const bytes = new Uint8Array(65_536)
-  for (let at = 0, word = 1; at < bytes.length; at++) bytes[at] = word = (word * 31 + at) & 255
+  for (let index = 0, word = 1; index < bytes.length; index++) bytes[index] = word = (word * 31 + index) & 255
   const file = openSync(path, 'w')
   writeSync(file, bytes)
   fsyncSync(file)
@@ -163,7 +169,7 @@ test('aborted retention stops at its next step, and the next run completes it', 
   await fill(store, 'org_a', 0, 20_000, noon)
   const rule = { days: 90, bytes: null, auditDays: null }
   const ending = new AbortController()
-  const taken: number[] = [] // deleted by each step
+  const durations: number[] = [] // deleted by each step
   await store.retention.maintain({ reason: 'full' }) // one block per step
   const counting = {
     ...store,
@@ -171,19 +177,19 @@ test('aborted retention stops at its next step, and the next run completes it', 
       ...store.events,
       async expire(command: ExpireCommand) {
         const part = await store.events.expire(command)
-        if (taken.push(part.events) === 3) ending.abort()
+        if (durations.push(part.events) === 3) ending.abort()
         return part
       },
     },
   }
   const run = expireAll({ store: counting, rule, log }, noon + 91 * dayMs, ending.signal)
   expect(await run.catch((error: Error) => error.name)).toBe('AbortError')
-  expect(taken.length).toBe(3)
+  expect(durations.length).toBe(3)
   // A block has 256 events, or more where the idle writer merged it with its neighbours.
-  for (const events of taken) expect(events).toBeWithin(256, 4_097)
-  expect(await held(store, 'org_a')).toBe(20_000 - taken.reduce((sum, events) => sum + events))
+  for (const events of durations) expect(events).toBeWithin(256, 4_097)
+  expect(await storedCount(store, 'org_a')).toBe(20_000 - durations.reduce((sum, events) => sum + events))
   await expireAll({ store, rule, log }, noon + 91 * dayMs, unending)
-  expect(await held(store, 'org_a')).toBe(0)
+  expect(await storedCount(store, 'org_a')).toBe(0)
   await store.close()
   expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults).toEqual([])
 }, 90_000)
@@ -202,21 +208,21 @@ test('retention beside ingest: no append waits long, and all counts are exact', 
   const waits: number[] = []
   const floors: number[] = []
   const floorFile = dir.join('floor')
-  let sent = 40_000
+  let nextNumber = 40_000
   while (!ended) {
-    waits.push(await timedFill(store, sent))
+    waits.push(await timedFill(store, nextNumber))
     floors.push(timedSync(floorFile))
-    sent += 100
+    nextNumber += 100
   }
   await expiring
   expect(waits.length).toBeGreaterThan(5)
   // The promise is 250 ms. It grows in proportion where a bare write of the same size takes over 5 ms.
   const late = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length * 0.9)]!
   expect(late(waits)).toBeLessThan(50 * Math.max(5, late(floors)))
-  const kept = await held(store, 'org_a')
-  expect(kept).toBeGreaterThanOrEqual(sent - 40_000)
-  expect(kept).toBeLessThan(sent - 40_000 + 256)
-  expect((await store.events.metrics({ orgId: 'org_a', ...everything })).total).toBe(sent)
+  const remainingCount = await storedCount(store, 'org_a')
+  expect(remainingCount).toBeGreaterThanOrEqual(nextNumber - 40_000)
+  expect(remainingCount).toBeLessThan(nextNumber - 40_000 + 256)
+  expect((await store.events.metrics({ orgId: 'org_a', ...fullRange })).total).toBe(nextNumber)
   await store.close()
   expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults).toEqual([])
   const db = new Database(dir.join('sightglass.db'), { readonly: true })
@@ -229,14 +235,14 @@ test('retention beside ingest: no append waits long, and all counts are exact', 
 
 test('events of a clock 400 days ahead expire with the first that arrived after them', async () => {
   const { dir, store } = await openWith('a')
-  const at = [0, 20, 420, 421, 21, 60].map((day) => noon + day * dayMs)
-  for (const [index, receivedAtMs] of at.entries())
+  const times = [0, 20, 420, 421, 21, 60].map((day) => noon + day * dayMs)
+  for (const [index, receivedAtMs] of times.entries())
     await fill(store, 'org_a', index * 2_048, 2_048, receivedAtMs)
   const from = async () => {
-    const kept = await Promise.all(
-      at.map((_, index) => store.events.byId({ orgId: 'org_a', id: `evt_${index * 2_048}` })),
+    const storedEvents = await Promise.all(
+      times.map((_, index) => store.events.byId({ orgId: 'org_a', id: `evt_${index * 2_048}` })),
     )
-    return kept.findIndex((event) => event !== null)
+    return storedEvents.findIndex((event) => event !== null)
   }
   const byDays = (day: number) =>
     expireAll({ store, rule: { days: 30, bytes: null, auditDays: null }, log }, noon + day * dayMs, unending)

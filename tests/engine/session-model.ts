@@ -21,13 +21,16 @@ function countBy(events: EventRecord[], keyOf: (event: EventRecord) => string): 
   return counts
 }
 
-function summary(id: string, all: EventRecord[], eventsMax: number): Session {
-  const events = all.slice(0, eventsMax) // newest first
+function summary(id: string, sessionEvents: EventRecord[], eventsMax: number): Session {
+  const events = sessionEvents.slice(0, eventsMax) // newest first
   const oldestFirst = events.toReversed()
   const heightOf = ({ trust }: EventRecord) => ladder.indexOf(trust ?? '')
-  const named = oldestFirst.filter((one) => one.class !== null || one.vendor !== null || one.trust !== null)
-  const best = named.reduce<EventRecord | null>(
-    (found, one) => (found === null || heightOf(one) >= heightOf(found) ? one : found),
+  const agentEvents = oldestFirst.filter(
+    (event) => event.class !== null || event.vendor !== null || event.trust !== null,
+  )
+  const best = agentEvents.reduce<EventRecord | null>(
+    (highestEvent, event) =>
+      highestEvent === null || heightOf(event) >= heightOf(highestEvent) ? event : highestEvent,
     null,
   )
   return {
@@ -36,7 +39,7 @@ function summary(id: string, all: EventRecord[], eventsMax: number): Session {
     firstSeenAtMs: oldestFirst[0]!.occurredAtMs,
     lastSeenAtMs: events[0]!.occurredAtMs,
     events: events.length,
-    isCut: all.length > eventsMax,
+    isCut: sessionEvents.length > eventsMax,
     class: best?.class ?? null,
     vendor: best?.vendor ?? null,
     trust: best?.trust ?? null,
@@ -54,9 +57,9 @@ function sort(events: EventRecord[]): Sorted {
   const arrived = events.map((event, arrival) => ({ event, arrival })).toSorted(newestFirst)
   const sorted: Sorted = { newestFirst: arrived.map(({ event }) => event), bySession: new Map() }
   for (const event of sorted.newestFirst) {
-    const known = sorted.bySession.get(event.sessionId)
-    if (known === undefined) sorted.bySession.set(event.sessionId, [event])
-    else known.push(event)
+    const sessionEvents = sorted.bySession.get(event.sessionId)
+    if (sessionEvents === undefined) sorted.bySession.set(event.sessionId, [event])
+    else sessionEvents.push(event)
   }
   return sorted
 }
@@ -84,19 +87,19 @@ export function walkSessions(
   { budgetMs = 60_000, pagesMax = Infinity } = {},
 ): Session[] {
   const sessions: Session[] = []
-  let before: SessionPageQuery['before'] = null
+  let position: SessionPageQuery['before'] = null
   let ceilingSeq: number | null = null
   for (let pages = 0; pages < pagesMax; pages++) {
     const page: ReturnType<typeof reader.sessionPage> = reader.sessionPage({
       ...query,
-      before,
+      before: position,
       ceilingSeq,
       budgetMs,
     })
     expect(page.sessions.length).toBeLessThanOrEqual(query.limit)
     sessions.push(...page.sessions)
     if (page.next === null) break
-    before = page.next
+    position = page.next
     ceilingSeq = page.ceilingSeq
   }
   return sessions
@@ -104,10 +107,13 @@ export function walkSessions(
 
 const questions: [filter: EventFilter, matches: (event: EventRecord) => boolean][] = [
   [{}, () => true],
-  [{ outcomes: ['blocked'], siteIds: ['shop'] }, (one) => one.outcome === 'blocked' && one.siteId === 'shop'],
+  [
+    { outcomes: ['blocked'], siteIds: ['shop'] },
+    (event) => event.outcome === 'blocked' && event.siteId === 'shop',
+  ],
   [
     { sinceMs: noon + 1, untilMs: noon + 3_600_001 },
-    (one) => one.occurredAtMs > noon && one.occurredAtMs <= noon + 3_600_000,
+    (event) => event.occurredAtMs > noon && event.occurredAtMs <= noon + 3_600_000,
   ],
 ]
 
@@ -126,11 +132,11 @@ export function agreesInSessions(subject: Engine, orgId: string, events: EventRe
   const newest = sorted.newestFirst[0]
   if (newest === undefined) return
   const { sessionId } = newest
-  const own = sorted.bySession.get(sessionId)!
-  const asked = { orgId, sessionId, after: null, ceilingSeq: null, limit: 5, eventsMax: 7 }
-  const story = subject.reader.sessionStory(asked)
-  expect(story?.session).toEqual(summary(sessionId, own, 7))
-  const told = own.slice(0, 7).toReversed().slice(0, 5)
-  expect(story?.events.map(({ json }) => json)).toEqual(told.map(({ json }) => json))
-  expect(story?.next === null).toBe(own.length <= 5)
+  const sessionEvents = sorted.bySession.get(sessionId)!
+  const query = { orgId, sessionId, after: null, ceilingSeq: null, limit: 5, eventsMax: 7 }
+  const story = subject.reader.sessionStory(query)
+  expect(story?.session).toEqual(summary(sessionId, sessionEvents, 7))
+  const expectedEvents = sessionEvents.slice(0, 7).toReversed().slice(0, 5)
+  expect(story?.events.map(({ json }) => json)).toEqual(expectedEvents.map(({ json }) => json))
+  expect(story?.next === null).toBe(sessionEvents.length <= 5)
 }

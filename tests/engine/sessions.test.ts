@@ -35,11 +35,11 @@ test('pages of many sessions equal the model, whichever segments have a filter',
   const firstPages = (eventsMax: number) =>
     walkSessions(subject, { orgId, filter: {}, limit: 50, eventsMax }, { pagesMax: 3 })
   const expected = sessionsOf(events, () => true, 100)
-  const made = () => subject.tables('event_posting_filter')
+  const postingCount = () => subject.tables('event_posting_filter')
   expect(firstPages(100)).toEqual(expected.slice(0, 150))
   expect(expected.some(({ id, isCut }) => id === 'always' && isCut)).toBe(true)
   subject.idle()
-  const sealed = made()
+  const sealed = postingCount()
   expect(sealed).toBe(2) // sessions and subjects
   expect(firstPages(100)).toEqual(expected.slice(0, 150))
 
@@ -48,18 +48,23 @@ test('pages of many sessions equal the model, whichever segments have a filter',
   expect(firstPages(100)).toEqual(expected.slice(0, 150))
   subject.reopen()
   subject.idle()
-  expect(made()).toBe(sealed)
+  expect(postingCount()).toBe(sealed)
   subject.sql('DELETE FROM event_posting_filter')
   subject.reopen()
   for (let n = 0; n < 40; n++) subject.group(() => subject.append(orgId, [make(n)])) // resends, one commit each
-  expect(made()).toBe(sealed)
+  expect(postingCount()).toBe(sealed)
   expect(firstPages(100)).toEqual(expected.slice(0, 150))
   isSound(subject)
 
-  const who = `who ${9 * (segmentEvents >> 4)}`
-  const rare = (one: EventRecord) => one.subject === who
-  const found = walkSessions(subject, { orgId, filter: { subjects: [who] }, limit: 9, eventsMax: 50 })
-  expect(found).toEqual(sessionsOf(events, rare, 50))
+  const subjectId = `who ${9 * (segmentEvents >> 4)}`
+  const rare = (record: EventRecord) => record.subject === subjectId
+  const sessions = walkSessions(subject, {
+    orgId,
+    filter: { subjects: [subjectId] },
+    limit: 9,
+    eventsMax: 50,
+  })
+  expect(sessions).toEqual(sessionsOf(events, rare, 50))
   subject.close()
 }, 90_000)
 
@@ -87,9 +92,9 @@ test('class, vendor and trust beyond the dictionary are told apart by their text
   for (let from = 0; from < events.length; from += 1_000)
     subject.group(() => subject.append(orgId, events.slice(from, from + 1_000)))
   for (const eventsMax of [1_000, 30]) {
-    const found = walkSessions(subject, { orgId, filter: {}, limit: 20, eventsMax })
-    expect(found).toEqual(sessionsOf(events, () => true, eventsMax))
-    expect(found.every(({ trust }) => ['declared', 'verified', 'linked'].includes(trust ?? ''))).toBe(true)
+    const sessions = walkSessions(subject, { orgId, filter: {}, limit: 20, eventsMax })
+    expect(sessions).toEqual(sessionsOf(events, () => true, eventsMax))
+    expect(sessions.every(({ trust }) => ['declared', 'verified', 'linked'].includes(trust ?? ''))).toBe(true)
   }
   subject.close()
 }, 90_000)

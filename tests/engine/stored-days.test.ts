@@ -12,7 +12,7 @@ const dayMs = 24 * hourMs
 const days = 14
 
 /** Enough values in each day that its fields are stored, and outcomes and sites that queries choose among. */
-function made(n: number): EventRecord {
+function makeDayEvent(n: number): EventRecord {
   const occurredAtMs = noon + Math.floor((n / sealed) * days * dayMs)
   return makeEvent(`e${n}`, {
     sessionId: `s${n >> 1}`,
@@ -34,7 +34,7 @@ function fill(subject: Engine, from: number, until: number): void {
       const count = Math.min(4_096, until - first)
       subject.append(
         orgId,
-        Array.from({ length: count }, (_, n) => made(first + n)),
+        Array.from({ length: count }, (_, n) => makeDayEvent(first + n)),
         first,
       )
     })
@@ -57,17 +57,17 @@ const range = { orgId, sinceMs: noon - 2 * dayMs, untilMs: noon + (days + 2) * d
 function answers(reader: ReaderAtOnce): unknown[] {
   const types = ['tool.executed']
   return [
-    ...(['vendor', 'tool', 'class'] as const).flatMap((by) => [
-      reader.breakdown({ ...range, by, stepMs: null }),
-      reader.breakdown({ ...range, by, stepMs: dayMs, types, siteIds: ['shop'] }),
+    ...(['vendor', 'tool', 'class'] as const).flatMap((field) => [
+      reader.breakdown({ ...range, by: field, stepMs: null }),
+      reader.breakdown({ ...range, by: field, stepMs: dayMs, types, siteIds: ['shop'] }),
     ]),
     reader.breakdown({ ...range, by: 'vendor', stepMs: 6 * hourMs }),
     reader.agents(range),
     reader.classVendor(range),
     reader.classVendor({ ...range, sinceMs: noon + 5 * hourMs, types }),
-    ...(['session', 'subject'] as const).flatMap((of) => [
-      reader.distinct({ ...range, of, step: 'day' }),
-      reader.distinct({ ...range, of, step: 'month', siteIds: ['blog'] }),
+    ...(['session', 'subject'] as const).flatMap((field) => [
+      reader.distinct({ ...range, of: field, step: 'day' }),
+      reader.distinct({ ...range, of: field, step: 'month', siteIds: ['blog'] }),
     ]),
   ]
 }
@@ -114,7 +114,7 @@ function expectLocated(subject: Engine): void {
 function expectMadeWithPauses(subject: Engine): void {
   const isDone = () => subject.tables('event_org WHERE summed = 0') === 0
   const old = Array.from({ length: 200 }, (_, n) => {
-    return { ...made(n), id: `old ${n}`, occurredAtMs: noon - n * dayMs }
+    return { ...makeDayEvent(n), id: `old ${n}`, occurredAtMs: noon - n * dayMs }
   })
   subject.group(() => subject.append(orgId, old, sealed + 60))
   subject.idle()
@@ -131,24 +131,28 @@ function expectMadeWithPauses(subject: Engine): void {
 test('answers stay the same when a day changes, and a day that changed is summed again', () => {
   const subject = engine()
   fill(subject, 0, sealed + 10)
-  const before = subject.freshly(answers)
+  const answersBefore = subject.freshly(answers)
   work(subject)
-  const all = rows(subject)
-  expect(all).toBeGreaterThan(days * 3)
-  expect(subject.freshly(answers)).toEqual(before)
+  const rowCount = rows(subject)
+  expect(rowCount).toBeGreaterThan(days * 3)
+  expect(subject.freshly(answers)).toEqual(answersBefore)
   expectRead(subject)
   const ofDay = (day: number) => subject.tables(`rollup_day WHERE day = ${noon / hourMs - 12 + day * 24}`)!
   expect(ofDay(4)).toBeGreaterThan(3)
   expectLocated(subject)
 
-  const at = noon + 4.02 * dayMs
-  const late = Array.from({ length: 50 }, (_, n) => ({ ...made(n * 997), id: `late ${n}`, occurredAtMs: at }))
+  const atMs = noon + 4.02 * dayMs
+  const late = Array.from({ length: 50 }, (_, n) => ({
+    ...makeDayEvent(n * 997),
+    id: `late ${n}`,
+    occurredAtMs: atMs,
+  }))
   subject.group(() => subject.append(orgId, late, sealed + 10))
   agrees(subject) // not folded yet
   subject.idle()
   expect(ofDay(4)).toBe(0)
   agrees(subject)
-  subject.undone(() => subject.append(orgId, [{ ...made(1), id: 'undone' }]))
+  subject.undone(() => subject.append(orgId, [{ ...makeDayEvent(1), id: 'undone' }]))
   subject.erase(orgId, [], ['who 9'])
   agrees(subject)
   subject.expire(orgId, sealed * 0.3)
@@ -164,7 +168,7 @@ test('answers stay the same when a day changes, and a day that changed is summed
   agrees(subject)
   expect(subject.reader.verify().faults).toEqual([])
 
-  expect(rows(subject)).toBeLessThan(all)
+  expect(rows(subject)).toBeLessThan(rowCount)
   sumAgain(subject)
   expect(ofDay(4)).toBeGreaterThan(3)
   agrees(subject)

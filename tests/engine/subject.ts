@@ -80,7 +80,7 @@ function eraseSteps(
   db: SqliteDatabase,
   writer: EventWriter,
   command: EraseCommand,
-  between: () => void = () => {},
+  interrupt: () => void = () => {},
 ): number[] {
   const steps: number[] = []
   for (let range: EraseRange | null = null; ;) {
@@ -89,7 +89,7 @@ function eraseSteps(
     steps.push(step.events)
     if (step.next === null) return steps
     range = step.next
-    between()
+    interrupt()
   }
 }
 
@@ -105,20 +105,20 @@ function expireSteps(db: SqliteDatabase, writer: EventWriter, command: ExpireCom
 function recountSlices(
   db: SqliteDatabase,
   { step }: Recounting,
-  between: (slice: number) => void,
+  interrupt: (slice: number) => void,
 ): RollupRepair[] {
   for (let slice = 1; ; slice++) {
-    const found = inTransaction(db, () => step(db, 1))
-    if (found !== null) return found
-    between(slice)
+    const repairs = inTransaction(db, () => step(db, 1))
+    if (repairs !== null) return repairs
+    interrupt(slice)
   }
 }
 
-function verifySlices(check: Generator<void, EventVerdict>, between: () => void): EventVerdict {
+function verifySlices(check: Generator<void, EventVerdict>, interrupt: () => void): EventVerdict {
   for (;;) {
     const slice = check.next()
     if (slice.done) return slice.value
-    between()
+    interrupt()
   }
 }
 
@@ -147,7 +147,7 @@ function undone(db: SqliteDatabase, writer: EventWriter, work: () => void): void
   writer.rolledBack()
 }
 
-function asked<T>(path: string, ask: (db: SqliteDatabase) => T): T {
+function askReader<T>(path: string, ask: (db: SqliteDatabase) => T): T {
   using connection = openReaderConnection(path)
   return ask(connection)
 }
@@ -165,12 +165,12 @@ const opens = {
 }
 
 /** How often columns of a block, its texts, or the first day of some rows of hours were read. */
-function opened(db: SqliteDatabase, work: () => void, what: keyof typeof opens): number {
-  const of = opens[what]
+function opened(db: SqliteDatabase, work: () => void, kind: keyof typeof opens): number {
+  const pattern = opens[kind]
   let count = 0
   const query = db.query.bind(db)
   db.query = ((sql: string) => {
-    if (of.test(sql)) count++
+    if (pattern.test(sql)) count++
     return query(sql)
   }) as typeof db.query
   work()
@@ -188,9 +188,9 @@ function reads(db: SqliteDatabase, work: () => void): { rows: number; blocks: nu
     if (!/^SELECT (hour|site), .* FROM rollup_value/.test(sql)) return statement
     return {
       values(...params: never[]) {
-        const found = statement.values(...params)
-        rows += found.length
-        return found
+        const statementRows = statement.values(...params)
+        rows += statementRows.length
+        return statementRows
       },
     }
   }) as typeof db.query
@@ -214,7 +214,7 @@ export function countAll(reader: ReaderAtOnce, orgId: string): number {
   return total
 }
 
-const sum = (numbers: number[]) => numbers.reduce((all, one) => all + one, 0)
+const sum = (numbers: number[]) => numbers.reduce((total, count) => total + count, 0)
 
 export function engine(options: EventWriterOptions = {}) {
   const dir = tempDir('engine')
@@ -222,8 +222,8 @@ export function engine(options: EventWriterOptions = {}) {
   let db = create(path)
   let writer = compactEventWriter(db, options)
   const readerDb = openReaderConnection(path)
-  const readerOn = (one: SqliteDatabase) =>
-    readAtOnce(compactEventReader(one, idsInRuns(one, options.fingerprintBits)))
+  const readerOn = (database: SqliteDatabase) =>
+    readAtOnce(compactEventReader(database, idsInRuns(database, options.fingerprintBits)))
   const reader = readerOn(readerDb)
   function alone<T>(work: () => T): T {
     const result = inTransaction(db, work)
@@ -256,21 +256,22 @@ export function engine(options: EventWriterOptions = {}) {
     bodies: () => bodiesBetween(db, 0, Number.MAX_SAFE_INTEGER),
     erase: (orgId: string, sessionIds: string[], subjects: string[]) =>
       sum(eraseSteps(db, writer, { orgId, sessionIds, subjects })),
-    eraseSteps: (command: EraseCommand, between?: () => void) => eraseSteps(db, writer, command, between),
+    eraseSteps: (command: EraseCommand, interrupt?: () => void) => eraseSteps(db, writer, command, interrupt),
     /** A reader with empty caches. */
-    freshly: <T>(ask: (reader: ReaderAtOnce) => T): T => asked(path, (one) => ask(readerOn(one))),
+    freshly: <T>(ask: (reader: ReaderAtOnce) => T): T =>
+      askReader(path, (database) => ask(readerOn(database))),
     /** How often a reader with empty caches reads columns of a block, or one of the others of `opens`. */
-    timesRead: (ask: (reader: ReaderAtOnce) => void, of: keyof typeof opens = 'columns') =>
-      asked(path, (one) => opened(one, () => ask(readerOn(one)), of)),
+    timesRead: (ask: (reader: ReaderAtOnce) => void, kind: keyof typeof opens = 'columns') =>
+      askReader(path, (database) => opened(database, () => ask(readerOn(database)), kind)),
     reads: (work: () => void) => reads(readerDb, work),
     sql: (statement: string) => void db.run(statement),
     /** The path columns of the first segment, which need not be full. */
     shredded: () => shreddedOf(db),
     /** Re-counts an hour of the first organization in slices of this many blocks; `between` runs after each. */
-    recountInSlices: (hourStartMs: number, blocksMax: number, between: (slice: number) => void) =>
-      recountSlices(readerDb, recounting(hourStartMs, blocksMax), between),
-    verifyInSlices: (sizes: SliceSizes, between: () => void) =>
-      verifySlices(verifyInSlices(readerDb, idsInRuns(readerDb, options.fingerprintBits), sizes), between),
+    recountInSlices: (hourStartMs: number, blocksMax: number, interrupt: (slice: number) => void) =>
+      recountSlices(readerDb, recounting(hourStartMs, blocksMax), interrupt),
+    verifyInSlices: (sizes: SliceSizes, interrupt: () => void) =>
+      verifySlices(verifyInSlices(readerDb, idsInRuns(readerDb, options.fingerprintBits), sizes), interrupt),
     repair: (orgId: string, repairs: RollupRepair[]) => alone(() => writer.repair({ orgId, repairs })),
     idle: () => writer.idle(),
     spare: () => writer.spare(),

@@ -20,11 +20,11 @@ interface Asked {
 
 const expected = (events: EventRecord[], { sinceMs, untilMs, siteIds = [] }: Asked) => {
   const [since, until] = [sinceMs, untilMs].map((ms) => new Date(ms).toISOString()) as [string, string]
-  const seen = events.map(({ occurredAtMs: atMs, ...one }) => ({ ...one, atMs }))
-  return trustModel(seen, { since, until, siteIds })
+  const trustEvents = events.map(({ occurredAtMs: atMs, ...fields }) => ({ ...fields, atMs }))
+  return trustModel(trustEvents, { since, until, siteIds })
 }
 
-const made = fc.record({
+const madeEvents = fc.record({
   sessionId: fc.constantFrom('a', 'b', 'c', 'ü "quoted"', 'e'),
   siteId: fc.constantFrom('shop', 'blog'),
   type: fc.constantFrom('agent.detected', 'auth.identity_presented', 'tool.executed'),
@@ -33,28 +33,31 @@ const made = fc.record({
 })
 
 test('any events, in any batches, with an erasure in between: the counts equal the model', async () => {
-  const groups = fc.array(fc.array(made, { minLength: 1, maxLength: 9 }), { minLength: 1, maxLength: 12 })
+  const groups = fc.array(fc.array(madeEvents, { minLength: 1, maxLength: 9 }), {
+    minLength: 1,
+    maxLength: 12,
+  })
   const range = fc.tuple(fc.integer({ min: -50, max: 50 }), fc.integer({ min: 1, max: 48 }))
   await fc.assert(
     fc.asyncProperty(
       groups,
       range,
       fc.constantFrom<string[] | undefined>(undefined, ['shop']),
-      async (all, [from, hours], siteIds) => {
+      async (eventGroups, [from, hours], siteIds) => {
         const subject = engine(cramped)
         let n = 0
-        const sent = all.map((group) =>
-          group.map(({ hours: at, ...more }) => ({ ...event(n++, at * hourMs), ...more })),
+        const sentEvents = eventGroups.map((group) =>
+          group.map(({ hours: hour, ...fields }) => ({ ...event(n++, hour * hourMs), ...fields })),
         )
-        for (const group of sent) subject.group(() => subject.append(orgId, group))
+        for (const group of sentEvents) subject.group(() => subject.append(orgId, group))
         const sinceMs = noon + from * hourMs
-        const asked = { sinceMs, untilMs: sinceMs + hours * hourMs, ...(siteIds && { siteIds }) }
+        const query = { sinceMs, untilMs: sinceMs + hours * hourMs, ...(siteIds && { siteIds }) }
         const ask = () =>
-          subject.reader.trustReached({ orgId, ...asked, types: ['agent.detected'], deadlineMs: 60_000 })
-        expect(await ask()).toEqual({ rows: expected(sent.flat(), asked), complete: true })
+          subject.reader.trustReached({ orgId, ...query, types: ['agent.detected'], deadlineMs: 60_000 })
+        expect(await ask()).toEqual({ rows: expected(sentEvents.flat(), query), complete: true })
         subject.erase(orgId, ['b'], [])
-        const left = sent.flat().filter(({ sessionId }) => sessionId !== 'b')
-        expect(await ask()).toEqual({ rows: expected(left, asked), complete: true })
+        const remainingEvents = sentEvents.flat().filter(({ sessionId }) => sessionId !== 'b')
+        expect(await ask()).toEqual({ rows: expected(remainingEvents, query), complete: true })
         subject.close()
       },
     ),
@@ -72,10 +75,10 @@ test('over a sealed segment and after it, in slices; without time it gives up', 
   }))
   for (let from = 0; from < events.length; from += 5_000)
     subject.group(() => subject.append(orgId, events.slice(from, from + 5_000)))
-  const asked = { sinceMs: noon, untilMs: noon + 5_000_000 }
-  const query = { orgId, ...asked, types: ['agent.detected'] }
-  const found = await subject.reader.trustReached({ ...query, deadlineMs: 60_000 })
-  expect(found).toEqual({ rows: expected(events, asked), complete: true })
+  const range = { sinceMs: noon, untilMs: noon + 5_000_000 }
+  const query = { orgId, ...range, types: ['agent.detected'] }
+  const trust = await subject.reader.trustReached({ ...query, deadlineMs: 60_000 })
+  expect(trust).toEqual({ rows: expected(events, range), complete: true })
   expect(await subject.reader.trustReached({ ...query, deadlineMs: -1 })).toBeNull()
   expect(await subject.reader.trustReached({ ...query, orgId: 'org_none', deadlineMs: 1_000 })).toEqual({
     rows: [],
@@ -88,18 +91,18 @@ test('over a sealed segment and after it, in slices; without time it gives up', 
 function expectKept(subject: Engine, ask: (reader: Engine['reader']) => unknown): void {
   const fromBlocks = subject.freshly(ask)
   const opened = () => subject.timesRead((reader) => void ask(reader))
-  const all = opened()
+  const openedCount = opened()
   while (subject.spare());
   expect(subject.freshly(ask)).toEqual(fromBlocks)
-  const rest = opened()
-  expect(rest).toBeLessThan(all / 3)
+  const remainingOpens = opened()
+  expect(remainingOpens).toBeLessThan(openedCount / 3)
   expect(subject.reader.verify().faults).toEqual([])
   expect(subject.erase(orgId, ['s7', 's8'], [])).toBe(4)
   const erased = subject.freshly(ask)
-  expect(opened()).toBeGreaterThan(rest + sealed / 328)
+  expect(opened()).toBeGreaterThan(remainingOpens + sealed / 328)
   while (subject.spare());
   expect(subject.freshly(ask)).toEqual(erased)
-  expect(opened()).toBe(rest)
+  expect(opened()).toBe(remainingOpens)
 }
 
 test('of many sessions a sample is read, each with all of its events, and its shares are right', () => {
@@ -111,11 +114,14 @@ test('of many sessions a sample is read, each with all of its events, and its sh
     subject.group(() =>
       subject.append(
         orgId,
-        Array.from({ length: 10_000 }, (_, at): EventRecord => {
-          const n = from + (at >> 1)
-          const isSecond = at % 2 === 1
+        Array.from({ length: 10_000 }, (_, index): EventRecord => {
+          const n = from + (index >> 1)
+          const isSecond = index % 2 === 1
           return {
-            ...event(2 * n + (at % 2), Math.floor((n / sessions) * 60 * minuteMs) + (isSecond ? 1_000 : 0)),
+            ...event(
+              2 * n + (index % 2),
+              Math.floor((n / sessions) * 60 * minuteMs) + (isSecond ? 1_000 : 0),
+            ),
             sessionId: `s${n}`,
             type: isSecond ? 'agent.detected' : 'auth.identity_presented',
             trust: isSecond ? 'detected' : n % 4 === 0 ? 'verified' : null,
@@ -124,20 +130,24 @@ test('of many sessions a sample is read, each with all of its events, and its sh
       ),
     )
   subject.idle()
-  const asked = { orgId, sinceMs: noon, untilMs: noon + 120 * minuteMs, types: ['agent.detected'] }
-  const { rows, complete } = subject.reader.trustReached({ ...asked, deadlineMs: 60_000 })!
+  const query = { orgId, sinceMs: noon, untilMs: noon + 120 * minuteMs, types: ['agent.detected'] }
+  const { rows, complete } = subject.reader.trustReached({ ...query, deadlineMs: 60_000 })!
   expect(complete).toBe(false)
   expect(rows.map(({ trust }) => trust)).toEqual(['verified', 'detected'])
   // Two sessions of the sample may have the same hash.
-  for (const { events, sessions: of } of rows) expect(events - of).toBeWithin(0, 9)
+  for (const { events, sessions: sessionCount } of rows) expect(events - sessionCount).toBeWithin(0, 9)
   const sampled = rows.reduce((sum, row) => sum + row.sessions, 0)
   expect(sampled).toBeWithin(sessions / 18, sessions / 14.5)
   const error = Math.sqrt((0.25 * 0.75) / sampled)
   expect(Math.abs(rows[0]!.sessions / sampled - 0.25)).toBeLessThan(6 * error)
   // A filter counts all: it may match few.
-  const few = subject.reader.trustReached({ ...asked, filter: { sessionIds: ['s8'] }, deadlineMs: 60_000 })
-  expect(few).toEqual({ rows: [{ trust: 'verified', events: 1, sessions: 1 }], complete: true })
-  expectKept(subject, (reader) => reader.trustReached({ ...asked, deadlineMs: 60_000 }))
-  expect(subject.reader.trustReached({ ...asked, deadlineMs: -1 })).toBeNull()
+  const sessionTrust = subject.reader.trustReached({
+    ...query,
+    filter: { sessionIds: ['s8'] },
+    deadlineMs: 60_000,
+  })
+  expect(sessionTrust).toEqual({ rows: [{ trust: 'verified', events: 1, sessions: 1 }], complete: true })
+  expectKept(subject, (reader) => reader.trustReached({ ...query, deadlineMs: 60_000 }))
+  expect(subject.reader.trustReached({ ...query, deadlineMs: -1 })).toBeNull()
   subject.close()
 }, 60_000)

@@ -25,9 +25,9 @@ function flip(folder: string, bytes: Uint8Array): void {
   const file = readFileSync(path)
   const start = file.indexOf(bytes)
   expect([start > 0, file.indexOf(bytes, start + 1)]).toEqual([true, -1])
-  const at = start + Math.floor(bytes.length / 2)
+  const position = start + Math.floor(bytes.length / 2)
   const handle = openSync(path, 'r+')
-  writeSync(handle, new Uint8Array([file[at]! ^ 0x55]), 0, 1, at)
+  writeSync(handle, new Uint8Array([file[position]! ^ 0x55]), 0, 1, position)
   closeSync(handle)
 }
 
@@ -42,13 +42,13 @@ test('a flipped byte is located, and the exit code is 1', async () => {
   using temp = tempDir('verify-verb')
   const folder = temp.join('data')
   const appliance = await startAppliance({ dataDir: folder })
-  const made = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')
-  const { key } = JSON.parse(made.stdout) as { key: string }
+  const keyResult = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')
+  const { key } = JSON.parse(keyResult.stdout) as { key: string }
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   for (const [index, prefix] of ['a', 'b', 'c'].entries()) {
     const body = JSON.stringify({ events: eventsInOrder(256, prefix, Date.UTC(2026, index, 1)) })
-    const sent = await fetch(`${appliance.url}/v1/sdk/events`, { method: 'POST', headers, body })
-    expect(sent.status).toBe(202)
+    const response = await fetch(`${appliance.url}/v1/sdk/events`, { method: 'POST', headers, body })
+    expect(response.status).toBe(202)
   }
   const beside = await verdictOf(folder)
   expect(beside).toMatchObject({ code: 0, ok: true, faults: [], events: { faults: [] } })
@@ -82,8 +82,8 @@ test('a flipped byte is located, and the exit code is 1', async () => {
   const trail = await verdictOf(audit)
   expect([trail.code, trail.ok, trail.events.faults]).toEqual([1, false, []])
   expect(trail.faults[0]).toMatchObject({ position: expect.any(Number) })
-  const said = await cli(['verify'], { dataDir: audit })
-  expect([said.code, said.stdout]).toEqual([
+  const verifyResult = await cli(['verify'], { dataDir: audit })
+  expect([verifyResult.code, verifyResult.stdout]).toEqual([
     1,
     expect.stringMatching(/audit position \d+ [\s\S]*NOT everything/),
   ])

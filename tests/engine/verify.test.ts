@@ -29,12 +29,12 @@ test('verify finds no fault beside a writer that adds, folds, merges, seals, era
     ]
     const endsAt = next + 10_000
     let slices = 0
-    const between = () => {
+    const changeStore = () => {
       slices++
       if (next < endsAt && slices % 2 === 0) often[random(often.length)]!()
       if (slices % 50 === 7) rarely[random(rarely.length)]!()
     }
-    expect([seed, subject.verifyInSlices(sizes, between).faults]).toEqual([seed, []])
+    expect([seed, subject.verifyInSlices(sizes, changeStore).faults]).toEqual([seed, []])
     expect(slices).toBeGreaterThan(100)
     isSound(subject)
   }
@@ -99,8 +99,9 @@ test('verify ends whatever length a damaged block claims', () => {
 test('a recount in slices is exact when events arrive, fold, are erased or expire in between', () => {
   const hourMs = 3_600_000
   const subject = engine()
-  const at = (n: number) => event(n, (n % 12) * hourMs + n) // the twelfth hour ends the day
-  const batch = (from: number, count: number) => Array.from({ length: count }, (_, n) => at(from + n))
+  const makeHourEvent = (n: number) => event(n, (n % 12) * hourMs + n) // the twelfth hour ends the day
+  const batch = (from: number, count: number) =>
+    Array.from({ length: count }, (_, n) => makeHourEvent(from + n))
   subject.group(() => subject.append('org_a', batch(0, 3_000), 0))
   subject.group(() => subject.append('org_a', batch(3_000, 5_000), 3_000))
   subject.idle()
@@ -109,7 +110,7 @@ test('a recount in slices is exact when events arrive, fold, are erased or expir
     subject.group(() => subject.append('org_a', batch(next, 300), next))
     next += 300
   }
-  const others: { [slice: number]: () => void } = {
+  const otherChanges: { [slice: number]: () => void } = {
     2: add, // stays behind the watermark
     4: () => subject.idle(), // is folded
     5: () => subject.erase('org_a', ['ses_1'], []),
@@ -119,11 +120,11 @@ test('a recount in slices is exact when events arrive, fold, are erased or expir
   }
   for (const hour of [3, 11]) {
     let slices = 0
-    const between = (slice: number) => {
+    const onSlice = (slice: number) => {
       slices = slice
-      others[slice]?.()
+      otherChanges[slice]?.()
     }
-    expect([hour, subject.recountInSlices(noon + hour * hourMs, 1, between)]).toEqual([hour, []])
+    expect([hour, subject.recountInSlices(noon + hour * hourMs, 1, onSlice)]).toEqual([hour, []])
     expect(slices).toBeGreaterThan(8)
     subject.group(() => subject.append('org_a', batch(next, 4_000), next))
     next += 4_000
@@ -219,11 +220,14 @@ test('verify names exactly the rollup rows that differ, also where sums of an ho
     },
   ]
   fc.assert(
-    fc.property(fc.nat(rows - 2), fc.nat(changes.length - 1), (row, which) => {
-      const { sql, wrong } = changes[which]!
+    fc.property(fc.nat(rows - 2), fc.nat(changes.length - 1), (row, changeIndex) => {
+      const { sql, wrong } = changes[changeIndex]!
       subject.damaged(`UPDATE rollup_value SET ${sql(row)}`, (reader) => {
         const problems = reader.verify().faults.map(({ problem }) => problem)
-        expect([which, problems.toSorted()]).toEqual([which, wrong.map((one) => expect.stringMatching(one))])
+        expect([changeIndex, problems.toSorted()]).toEqual([
+          changeIndex,
+          wrong.map((pattern) => expect.stringMatching(pattern)),
+        ])
       })
     }),
     { numRuns: runs(40) },

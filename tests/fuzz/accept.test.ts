@@ -183,9 +183,9 @@ describe('any body', () => {
     await fc.assert(
       fc.asyncProperty(validBody, changes, async (body, edits) => {
         let bytes = Buffer.from(body)
-        for (const { at, gone, bytes: put } of edits) {
-          const place = at % bytes.length
-          bytes = Buffer.concat([bytes.subarray(0, place), put, bytes.subarray(place + gone)])
+        for (const { at: position, gone: cutLength, bytes: put } of edits) {
+          const place = position % bytes.length
+          bytes = Buffer.concat([bytes.subarray(0, place), put, bytes.subarray(place + cutLength)])
           if (bytes.length === 0) bytes = Buffer.from('{')
         }
         checkAccount(await outcome(bytes, json))
@@ -205,7 +205,7 @@ describe('any body', () => {
     await fc.assert(
       fc.asyncProperty(validBody, encoding, flips, async (body, name, changes) => {
         const packed = Buffer.from(packers[name](body))
-        for (const [at, bits] of changes) packed[at % packed.length]! ^= bits
+        for (const [position, bits] of changes) packed[position % packed.length]! ^= bits
         checkAccount(await outcome(packed, { ...json, 'content-encoding': name }))
       }),
       { numRuns: runs(400) },
@@ -280,11 +280,11 @@ describe('expensive bodies', () => {
   ]
   test.each(bombs)('a %s bomb is 413 and uses less than 48 MiB of memory', async (encoding, bomb) => {
     Bun.gc(true)
-    const before = process.memoryUsage.rss()
+    const memoryBefore = process.memoryUsage.rss()
     expect(await outcome(bomb, { ...json, 'content-encoding': encoding })).toMatchObject({
       code: 'payload_too_large',
     })
-    expect(process.memoryUsage.rss() - before).toBeLessThan(48 * mib)
+    expect(process.memoryUsage.rss() - memoryBefore).toBeLessThan(48 * mib)
   })
 
   const costly = Object.entries(costlyTexts)

@@ -61,7 +61,7 @@ const bytesOf = (text: string): string => Buffer.from(text).toString('latin1')
 const pad = (value: number): string => String(value).padStart(2, '0')
 
 /** One line in three has an escape or a byte above 127. */
-function lineMaker(random: (below: number) => number): () => string {
+function lineMaker(random: (limit: number) => number): () => string {
   const pick = <T>(values: readonly T[]): T => values[random(values.length)]!
   const text = (pieces: readonly string[]): string =>
     Array.from({ length: random(20) }, () => pick(pieces)).join('')
@@ -91,8 +91,8 @@ export function compareLines(lines: number, seed: number): number {
   const parse = formatNamed('combined').open()
   const byPosition = parse.plain!
   let plainLines = 0
-  for (let done = 0; done < lines; done += linesOfBlock) {
-    const block = Array.from({ length: Math.min(linesOfBlock, lines - done) }, makeLine)
+  for (let lineCount = 0; lineCount < lines; lineCount += linesOfBlock) {
+    const block = Array.from({ length: Math.min(linesOfBlock, lines - lineCount) }, makeLine)
     const text = block.join('\n')
     let start = 0
     for (const line of block) {
@@ -101,9 +101,9 @@ export function compareLines(lines: number, seed: number): number {
       const isPlain = byPosition.read(text, start, end)
       if (isPlain) plainLines++
       const read = isPlain ? [byPosition.request(), parse(text, start, end)] : [parse(text, start, end)]
-      for (const found of read)
-        if (!Bun.deepEquals(found, expected))
-          throw new Error(`${line}\n${JSON.stringify(found)}\n${JSON.stringify(expected)}`)
+      for (const parsedLine of read)
+        if (!Bun.deepEquals(parsedLine, expected))
+          throw new Error(`${line}\n${JSON.stringify(parsedLine)}\n${JSON.stringify(expected)}`)
       start = end + 1
     }
   }

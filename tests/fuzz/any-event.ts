@@ -8,7 +8,7 @@ const name = fc
 const id = name.filter((value) => value !== '.' && value !== '..')
 const maybe = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: null })
 const text = maybe(name)
-const when = fc.integer({ min: 0, max: Date.UTC(2201, 0, 1) - 1 }).map((ms) => new Date(ms).toISOString())
+const time = fc.integer({ min: 0, max: Date.UTC(2201, 0, 1) - 1 }).map((ms) => new Date(ms).toISOString())
 
 /** Events that pass every check, with optional fields present, null or missing. */
 export const validEvent = fc.record(
@@ -16,7 +16,7 @@ export const validEvent = fc.record(
     id,
     siteId: id,
     sessionId: id,
-    occurredAt: when,
+    occurredAt: time,
     type: fc.oneof(
       fc.constant('authz.evaluated'),
       fc.tuple(word, word).map((words) => words.join('.')),

@@ -37,7 +37,7 @@ const valid: fc.Arbitrary<Valid> = fc
     expires: fc.integer({ min: nowSeconds + 1, max: signedAtSeconds + 86_400 }),
     nonce: fc.nat().map(String),
   })
-  .map(({ operator, method, path, form, more, expires, nonce }) => {
+  .map(({ operator, method, path, form, more: extraComponents, expires, nonce }) => {
     const agent = { none: null, string: `"${operator.origin}"`, dictionary: `sig1="${operator.origin}"` }[
       form
     ]!
@@ -47,7 +47,7 @@ const valid: fc.Arbitrary<Valid> = fc
       dictionary: ['"signature-agent";key="sig1"'],
     }[form]!
     const url = new URL(`https://shop.example/${path}`).href
-    const cover = ['"@authority"', ...more, ...agentCover]
+    const cover = ['"@authority"', ...extraComponents, ...agentCover]
     return { operator, signing: { method, url, agent, cover, expires, nonce } }
   })
 
@@ -55,18 +55,21 @@ type Forge = (valid: Valid, choice: number, place: number) => SignedHeaders
 
 const edit = (request: SignedHeaders, name: string, change: (value: string) => string): SignedHeaders => ({
   ...request,
-  headers: request.headers.map(([each, value]) => [each, each === name ? change(value) : value]),
+  headers: request.headers.map(([headerName, value]) => [
+    headerName,
+    headerName === name ? change(value) : value,
+  ]),
 })
 
 /** The value with one character of this part replaced, never by what it was. */
 function altered(value: string, from: number, to: number, place: number): string {
-  const at = from + (place % Math.max(1, to - from))
-  const next = value[at] === 'A' ? 'B' : 'A'
-  return value.slice(0, at) + next + value.slice(at + 1)
+  const index = from + (place % Math.max(1, to - from))
+  const next = value[index] === 'A' ? 'B' : 'A'
+  return value.slice(0, index) + next + value.slice(index + 1)
 }
 
 /** Signed with the operator's address as a string. */
-const named = ({ operator, signing }: Valid): SignOptions => ({
+const namedSigner = ({ operator, signing }: Valid): SignOptions => ({
   ...signing,
   agent: `"${operator.origin}"`,
   cover: ['"@authority"', '"signature-agent"'],
@@ -77,8 +80,8 @@ const forgeries: { [kind: string]: Forge } = {
     stranger.sign({ ...signing, keyid: operator.signer.keyId }),
   'a stranger signs with its own key': ({ signing }) => stranger.sign(signing),
   'another operator signs with its address': ({ operator, signing }, choice) => {
-    const others = operators.filter((each) => each !== operator)
-    return others[choice % others.length]!.signer.sign(named({ operator, signing }))
+    const otherOperators = operators.filter((candidate) => candidate !== operator)
+    return otherOperators[choice % otherOperators.length]!.signer.sign(namedSigner({ operator, signing }))
   },
   'a byte of the signature differs': ({ operator, signing }, _, place) =>
     // The last characters of base64 have bits that do not count.
@@ -112,7 +115,9 @@ const forgeries: { [kind: string]: Forge } = {
   'the host is not covered': ({ operator, signing }) =>
     operator.signer.sign({
       ...signing,
-      cover: signing.cover!.filter((each) => each !== '"@authority"' && each !== '"@target-uri"'),
+      cover: signing.cover!.filter(
+        (component) => component !== '"@authority"' && component !== '"@target-uri"',
+      ),
     }),
   'the coverage is cut after signing': ({ operator, signing }) =>
     edit(
@@ -121,9 +126,9 @@ const forgeries: { [kind: string]: Forge } = {
       (value) => value.replace('"@query" ', ''),
     ),
   'Signature-Agent is not covered': ({ operator, signing }) =>
-    operator.signer.sign({ ...named({ operator, signing }), cover: ['"@authority"'] }),
+    operator.signer.sign({ ...namedSigner({ operator, signing }), cover: ['"@authority"'] }),
   'Signature-Agent is replaced': (original, choice) =>
-    edit(original.operator.signer.sign(named(original)), 'Signature-Agent', () =>
+    edit(original.operator.signer.sign(namedSigner(original)), 'Signature-Agent', () =>
       choice % 2 === 0 ? '"https://evil.example"' : `"${operators[choice % 3]!.origin}/"`,
     ),
   'another algorithm is named': ({ operator, signing }, choice) =>
@@ -143,18 +148,22 @@ const forgeries: { [kind: string]: Forge } = {
       : { ...request, url: request.url.replace('shop.example/', 'shop.example/x') }
   },
   'the signature belongs to another request': ({ operator, signing }, choice) => {
-    const other = operator.signer.sign({ ...signing, created: signedAtSeconds - 1 - (choice % 1_000) })
-    return edit(operator.signer.sign(signing), 'Signature', () => other.headers.at(-1)![1])
+    const otherHeaders = operator.signer.sign({ ...signing, created: signedAtSeconds - 1 - (choice % 1_000) })
+    return edit(operator.signer.sign(signing), 'Signature', () => otherHeaders.headers.at(-1)![1])
   },
 }
 
-const each = Math.ceil(10_000 / (Object.keys(forgeries).length + 1))
+const runsPerForgery = Math.ceil(10_000 / (Object.keys(forgeries).length + 1))
 
-async function refusals(forge: Forge, runs: number, more: Partial<SignatureOptions> = {}): Promise<number> {
+async function refusals(
+  forge: Forge,
+  runs: number,
+  extraOptions: Partial<SignatureOptions> = {},
+): Promise<number> {
   let refused = 0
   await fc.assert(
     fc.asyncProperty(valid, fc.nat({ max: 99_999 }), fc.nat(), async (original, choice, place) => {
-      const result = await verifySignature(forge(original, choice, place), { ...options, ...more })
+      const result = await verifySignature(forge(original, choice, place), { ...options, ...extraOptions })
       expect(result.state).not.toBe('valid')
       refused++
     }),
@@ -175,7 +184,7 @@ test('the requests that are forged here are valid before', async () => {
 
 test('10,000 forged requests: none is verified', async () => {
   const counts: { [kind: string]: number } = {}
-  for (const [kind, forge] of Object.entries(forgeries)) counts[kind] = await refusals(forge, each)
+  for (const [kind, forge] of Object.entries(forgeries)) counts[kind] = await refusals(forge, runsPerForgery)
   const nonces = createNonceMemory()
   let replayed = 0
   await fc.assert(
@@ -186,7 +195,7 @@ test('10,000 forged requests: none is verified', async () => {
       expect(again).toMatchObject({ state: 'invalid', reason: { code: 'replayed' } })
       replayed++
     }),
-    { numRuns: each },
+    { numRuns: runsPerForgery },
   )
   counts['replayed'] = replayed
   console.log(counts)
@@ -197,7 +206,7 @@ test('headers of any text never throw', async () => {
   const parts = ['sig1', '"@authority"', 'tag="web-bot-auth"', 'AAAA', ...'=();:, "\\']
   const text = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 60 }),
-    fc.array(fc.constantFrom(...parts), { maxLength: 20 }).map((some) => some.join('')),
+    fc.array(fc.constantFrom(...parts), { maxLength: 20 }).map((chosenParts) => chosenParts.join('')),
     fc.constant('sig1=("@authority");created=1;expires=2;tag="web-bot-auth"'),
   )
   await fc.assert(

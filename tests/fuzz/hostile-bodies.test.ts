@@ -26,8 +26,8 @@ beforeAll(async () => {
     env: { SIGHTGLASS_ADMIN_EMAIL: owner.email, SIGHTGLASS_ADMIN_PASSWORD: owner.password },
   })
   const keyOf = async (kind: string): Promise<string> => {
-    const made = await metered.appliance.cli('key', 'create', '--kind', kind, '--label', kind, '--json')
-    return (JSON.parse(made.stdout) as { key: string }).key
+    const keyResult = await metered.appliance.cli('key', 'create', '--kind', kind, '--label', kind, '--json')
+    return (JSON.parse(keyResult.stdout) as { key: string }).key
   }
   keys = { ingest: await keyOf('ingest'), secret: await keyOf('secret') }
   const signedIn = await fetch(`${metered.appliance.url}/api/sign-in`, {
@@ -100,12 +100,12 @@ async function costOf(body: HostileBody): Promise<Cost & { answer: string; statu
 const triedShare = isFull ? 1 : 8
 const start = Date.now() % triedShare
 
-function tried<One>(all: readonly One[]): One[] {
-  return all.filter((_, index) => index % triedShare === start)
+function shareOf<One>(items: readonly One[]): One[] {
+  return items.filter((_, index) => index % triedShare === start)
 }
 
 describe('beside a hostile body', () => {
-  const bodies = tried(hostileBodies)
+  const bodies = shareOf(hostileBodies)
   test.each(bodies.map((body) => [body.name, body] as const))('%s', async (name, body) => {
     // A neighbour that empties the processor's cache lengthens a turn: the shortest of some says what the code needs.
     let cost = await costOf(body)
@@ -129,7 +129,7 @@ describe('no route that reads a small JSON body takes long for one of', () => {
 
   test.each(Object.entries(smallShapes))('%s', async (shape, bytes) => {
     let worst: [path: string, cost: Cost, status: number] | null = null
-    for (const path of tried(paths)) {
+    for (const path of shareOf(paths)) {
       const headers = new Headers({ 'content-type': 'application/json' })
       if (path.startsWith('/api/')) headers.set('cookie', cookie)
       else headers.set('authorization', `Bearer ${keys.secret}`)

@@ -13,14 +13,17 @@ const eventsMax = 1_000
 const eventBytes = 7_800
 
 /** The most events of a request, with ids that differ, each with text in front of its last bracket. */
-function eventTexts(more: string): string[] {
+function eventTexts(extraMembers: string): string[] {
   return Array.from({ length: eventsMax }, (_, index) =>
-    JSON.stringify({ ...exampleEvent, id: `hostile_${index}_${Bun.hash(more)}` }).replace(/\}$/, `,${more}}`),
+    JSON.stringify({ ...exampleEvent, id: `hostile_${index}_${Bun.hash(extraMembers)}` }).replace(
+      /\}$/,
+      `,${extraMembers}}`,
+    ),
   )
 }
 
-const repeated = (before: string, part: string, last: string, after: string): string =>
-  inJson(before, part, last, after, eventBytes).toString()
+const repeated = (prefix: string, part: string, last: string, suffix: string): string =>
+  inJson(prefix, part, last, suffix, eventBytes).toString()
 
 const shapes: { [shape: string]: string } = {
   'a long text': repeated('"more":"', 'x', '', '"'),
@@ -167,8 +170,8 @@ const accessBodies: HostileBody[] = [
 }))
 
 const push = { key: 'ingest', type: 'application/json' } as const
-const toolsOf = (tool: string, many: number): Buffer => {
-  const tools = Array.from({ length: many }, (_, index) => tool.replace('#', String(index)))
+const toolsOf = (tool: string, count: number): Buffer => {
+  const tools = Array.from({ length: count }, (_, index) => tool.replace('#', String(index)))
   return Buffer.from(`{"siteId":"hostile","tools":[${tools.join(',')}]}`)
 }
 
@@ -197,11 +200,11 @@ const pushBodies: HostileBody[] = [
     ['equal fields', '', '"more":0,', '"more":0', ''],
     ['8 MB of blanks', '"more":', ' ', '', '0'],
     ['400,000 lists with a text of surrogates', '"x":"\\ud83d\\ude00","more":[', '[],           ', '[]', ']'],
-  ].map(([name, before, part, last, after]) => ({
+  ].map(([name, prefix, part, last, suffix]) => ({
     ...push,
     name: `site memory: ${name}`,
     path: '/v1/sdk/memory',
-    bytes: () => inJson(`{"siteId":"hostile","snapshot":{${before}`, part!, last!, `${after}}}`, bytesMax),
+    bytes: () => inJson(`{"siteId":"hostile","snapshot":{${prefix}`, part!, last!, `${suffix}}}`, bytesMax),
     statuses: [202, 400],
   })),
   {

@@ -246,10 +246,10 @@ export const otlpBodies: HostileBody[] = [
     name: 'JSON: spans of a million empty attributes',
     path: '/v1/traces',
     bytes: () => {
-      const one = inJson('{"attributes":[', '{},', '{}', ']}', span).toString()
+      const spanText = inJson('{"attributes":[', '{},', '{}', ']}', span).toString()
       return paddedJson(
         'resourceSpans',
-        Buffer.from(`[{"scopeSpans":[{"spans":[${Array(14).fill(one).join(',')}]}]}]`),
+        Buffer.from(`[{"scopeSpans":[{"spans":[${Array(14).fill(spanText).join(',')}]}]}]`),
       )
     },
     statuses: [200, 413],

@@ -17,8 +17,8 @@ export const otlpBytesMax = 64 * mebi - 8_192
 
 /** As many whole copies of a part as fit. */
 export function filled(part: string | Uint8Array, bytes: number): Buffer {
-  const one = Buffer.from(part)
-  return Buffer.alloc(Math.floor(bytes / one.length) * one.length, one)
+  const partBytes = Buffer.from(part)
+  return Buffer.alloc(Math.floor(bytes / partBytes.length) * partBytes.length, partBytes)
 }
 
 function varint(value: number): number[] {
@@ -52,11 +52,11 @@ export const paddedJson = (name: string, value: Buffer): Buffer =>
     Buffer.from('}'),
   )
 
-export const inJson = (before: string, part: string, last: string, after: string, bytes: number): Buffer =>
+export const inJson = (prefix: string, part: string, last: string, suffix: string, bytes: number): Buffer =>
   Buffer.concat([
-    Buffer.from(before),
-    filled(part, bytes - before.length - last.length - after.length),
-    Buffer.from(last + after),
+    Buffer.from(prefix),
+    filled(part, bytes - prefix.length - last.length - suffix.length),
+    Buffer.from(last + suffix),
   ])
 
 /** One value of an attribute, `AnyValue`. */

@@ -60,8 +60,8 @@ function objectOf(member: fc.Arbitrary<[string, string]>, space: fc.Arbitrary<st
   return fc
     .tuple(space, fc.array(member, { maxLength: 6 }))
     .map(
-      ([between, members]) =>
-        `{${members.map(([name, value]) => `${name}${between}:${between}${value}`).join(',')}}`,
+      ([separator, members]) =>
+        `{${members.map(([name, value]) => `${name}${separator}:${separator}${value}`).join(',')}}`,
     )
 }
 
@@ -70,29 +70,29 @@ function objectOf(member: fc.Arbitrary<[string, string]>, space: fc.Arbitrary<st
  * exact decimals (the sign of zero included), strings as JSON.stringify writes them.
  */
 export function canonical(text: string): string {
-  let at = 0
+  let position = 0
   const space = (): void => {
-    while (' \n\r\t'.includes(text[at] ?? 'x')) at++
+    while (' \n\r\t'.includes(text[position] ?? 'x')) position++
   }
   const token = (pattern: RegExp): string => {
-    pattern.lastIndex = at
-    const found = pattern.exec(text)?.[0]
-    if (found === undefined) throw new Error(`no ${pattern.source} at ${at}`)
-    at += found.length
+    pattern.lastIndex = position
+    const match = pattern.exec(text)?.[0]
+    if (match === undefined) throw new Error(`no ${pattern.source} at ${position}`)
+    position += match.length
     space()
-    return found
+    return match
   }
   const list = (close: string, item: () => void): void => {
     token(/[[{]/y)
-    while (text[at] !== close) {
+    while (text[position] !== close) {
       item()
-      if (text[at] !== close) token(/,/y)
+      if (text[position] !== close) token(/,/y)
     }
     token(/[\]}]/y)
   }
   const string = (): string => JSON.stringify(JSON.parse(token(/"(?:[^"\\]|\\.)*"/y)))
   const value = (): string => {
-    const first = text[at]
+    const first = text[position]
     if (first === '"') return string()
     if (first === '[') {
       const items: string[] = []
@@ -122,9 +122,9 @@ export function canonical(text: string): string {
 function decimal(text: string): string {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text) ?? []
-  const all = (whole + fraction).replace(/^0+/, '')
-  const digits = all.replace(/0+$/, '')
+  const allDigits = (whole + fraction).replace(/^0+/, '')
+  const digits = allDigits.replace(/0+$/, '')
   return digits === ''
     ? `${sign}0`
-    : `${sign}${digits}e${Number(exponent) - fraction.length + all.length - digits.length}`
+    : `${sign}${digits}e${Number(exponent) - fraction.length + allDigits.length - digits.length}`
 }

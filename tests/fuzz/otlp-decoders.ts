@@ -20,9 +20,9 @@ function expectedValue(value: unknown): AttributeValue {
   if (kind === 'intValue') return Number.isSafeInteger(Number(inner)) ? Number(inner) : (inner as string)
   if (kind === 'arrayValue') return list(object(inner)['values']).map(expectedValue)
   if (kind === 'kvlistValue') {
-    const entries = list(object(inner)['values']).map((one) => [
-      one['key'] ?? '',
-      expectedValue(one['value']),
+    const entries = list(object(inner)['values']).map((entry) => [
+      entry['key'] ?? '',
+      expectedValue(entry['value']),
     ])
     return Object.fromEntries(entries)
   }
@@ -116,7 +116,7 @@ export function compareDecoders(requests: number): number {
   return items
 }
 
-type Random = (below: number) => number
+type Random = (limit: number) => number
 
 /** The ends of the ranges of numbers, and texts with one to four bytes per character. */
 const longs = ['0', '1', '127', '128', '4294967295', '4294967296', '9007199254740991', '9007199254740992']
@@ -129,7 +129,7 @@ const doubles = [0, 1, 0.1, 1e300, 5e-324, -2.5, 2 ** 53]
  */
 function requestMaker(random: Random) {
   const pick = <T>(values: readonly T[]): T => values[random(values.length)]!
-  const many = <T>(max: number, make: () => T): T[] => Array.from({ length: random(max + 1) }, make)
+  const listOf = <T>(max: number, make: () => T): T[] => Array.from({ length: random(max + 1) }, make)
   const hex = (bytes: number) =>
     Array.from({ length: bytes }, () => random(256).toString(16).padStart(2, '0')).join('')
   const text = () => (random(2) === 0 ? pick(texts) : `${random(2 ** 31).toString(36)}${pick(texts)}`)
@@ -144,15 +144,16 @@ function requestMaker(random: Random) {
     if (kind === 2) return { intValue: int64() }
     if (kind === 3) return { doubleValue: pick(doubles) }
     if (kind === 4) return { bytesValue: bytes() }
-    if (kind === 5) return { arrayValue: { values: many(3, () => value(depth - 1)) } }
-    return { kvlistValue: { values: many(3, () => ({ key: text(), value: value(depth - 1) })) } }
+    if (kind === 5) return { arrayValue: { values: listOf(3, () => value(depth - 1)) } }
+    return { kvlistValue: { values: listOf(3, () => ({ key: text(), value: value(depth - 1) })) } }
   }
   const attribute = () => (random(8) === 0 ? { key: text() } : { key: text(), value: value(3) })
-  const some = (fields: Json): Json => Object.fromEntries(Object.entries(fields).filter(() => random(8) > 0))
+  const someFields = (fields: Json): Json =>
+    Object.fromEntries(Object.entries(fields).filter(() => random(8) > 0))
 
-  const attributed = () => ({ attributes: many(4, attribute), droppedAttributesCount: random(2 ** 31) })
+  const attributed = () => ({ attributes: listOf(4, attribute), droppedAttributesCount: random(2 ** 31) })
   const span = () =>
-    some({
+    someFields({
       traceId: hex(16),
       spanId: hex(8),
       parentSpanId: hex(8),
@@ -164,12 +165,12 @@ function requestMaker(random: Random) {
       ...attributed(),
       flags: random(2 ** 31),
       droppedEventsCount: random(9),
-      status: some({ message: text(), code: random(4) }),
-      events: many(2, () => some({ timeUnixNano: uint64(), name: text(), ...attributed() })),
-      links: many(1, () => ({ traceId: hex(16), spanId: hex(8), ...attributed() })),
+      status: someFields({ message: text(), code: random(4) }),
+      events: listOf(2, () => someFields({ timeUnixNano: uint64(), name: text(), ...attributed() })),
+      links: listOf(1, () => ({ traceId: hex(16), spanId: hex(8), ...attributed() })),
     })
   const record = () =>
-    some({
+    someFields({
       timeUnixNano: uint64(),
       observedTimeUnixNano: uint64(),
       severityText: text(),
@@ -182,34 +183,37 @@ function requestMaker(random: Random) {
     })
   const around = (items: string, item: () => Json) => () => ({
     scope: { name: text(), version: text() },
-    [items]: many(20, item),
+    [items]: listOf(20, item),
   })
-  const resource = () => ({ attributes: many(4, attribute) })
+  const resource = () => ({ attributes: listOf(4, attribute) })
   return {
     Traces: (): Json => ({
-      resourceSpans: many(2, () => ({ resource: resource(), scopeSpans: many(2, around('spans', span)) })),
+      resourceSpans: listOf(2, () => ({
+        resource: resource(),
+        scopeSpans: listOf(2, around('spans', span)),
+      })),
     }),
     Logs: (): Json => ({
-      resourceLogs: many(2, () => ({
+      resourceLogs: listOf(2, () => ({
         resource: resource(),
-        scopeLogs: many(2, around('logRecords', record)),
+        scopeLogs: listOf(2, around('logRecords', record)),
       })),
     }),
   }
 }
 
 /** Compares at least this many random items of each kind. */
-export function compareQuickly(wanted: number, seed: number): number {
+export function compareQuickly(itemCount: number, seed: number): number {
   const make = requestMaker(randomOf(seed))
   let items = 0
   for (const kind of ['Traces', 'Logs'] as const)
-    for (const until = items + wanted; items < until;) items += compare(kind, make[kind]())
+    for (const until = items + itemCount; items < until;) items += compare(kind, make[kind]())
   return items
 }
 
 if (import.meta.main) {
-  const wanted = process.argv.includes('--full') ? 1_000_000 : 20_000
+  const itemCount = process.argv.includes('--full') ? 1_000_000 : 20_000
   const seed = Date.now() % 1_000_000
-  const items = compareQuickly(wanted / 2, seed)
+  const items = compareQuickly(itemCount / 2, seed)
   console.log(`seed ${seed}: ${items} random spans and log records: protobufjs, protobuf and JSON agree`)
 }

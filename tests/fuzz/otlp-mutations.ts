@@ -63,36 +63,41 @@ const origins: Origin[] = [
 ]
 
 /** Mulberry32: the same mutations for the same seed. */
-export function randomOf(seed: number): (below: number) => number {
+export function randomOf(seed: number): (limit: number) => number {
   let state = seed
-  return (below) => {
+  return (limit) => {
     state = (state + 0x6d2b79f5) | 0
     let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % limit
   }
 }
 
 /** Bytes at which decoders break: the ends of varints, tags, brackets and quotes. */
 const edges = [0, 1, 2, 7, 8, 10, 0x0b, 0x0c, 0x7f, 0x80, 0xff, 34, 44, 45, 48, 91, 92, 93, 123, 125]
 
-function mutated(body: Uint8Array, random: (below: number) => number): Uint8Array {
+function mutated(body: Uint8Array, random: (limit: number) => number): Uint8Array {
   let bytes = Uint8Array.from(body)
-  for (let left = 1 + random(4); left > 0; left--) {
-    const at = random(bytes.length)
+  for (let editsLeft = 1 + random(4); editsLeft > 0; editsLeft--) {
+    const position = random(bytes.length)
     const kind = random(6)
-    if (kind === 0) bytes[at] = random(256)
-    else if (kind === 1) bytes[at] = edges[random(edges.length)]!
-    else if (kind === 2) bytes[at]! ^= 1 << random(8)
-    else if (kind === 3) bytes = bytes.slice(0, Math.max(1, at))
-    else if (kind === 4) bytes = Uint8Array.from([...bytes.slice(0, at), ...bytes.slice(at + 1 + random(8))])
-    else bytes = Uint8Array.from([...bytes.slice(0, at), ...bytes.slice(random(bytes.length), at + 40)])
+    if (kind === 0) bytes[position] = random(256)
+    else if (kind === 1) bytes[position] = edges[random(edges.length)]!
+    else if (kind === 2) bytes[position]! ^= 1 << random(8)
+    else if (kind === 3) bytes = bytes.slice(0, Math.max(1, position))
+    else if (kind === 4)
+      bytes = Uint8Array.from([...bytes.slice(0, position), ...bytes.slice(position + 1 + random(8))])
+    else
+      bytes = Uint8Array.from([
+        ...bytes.slice(0, position),
+        ...bytes.slice(random(bytes.length), position + 40),
+      ])
     if (bytes.length === 0) return Uint8Array.from([random(256)])
   }
   return bytes
 }
 
-export function runMutations(count: number, seed: number, step?: (done: number) => void): Mutations {
+export function runMutations(count: number, seed: number, step?: (stepCount: number) => void): Mutations {
   const random = randomOf(seed)
   const sum: Mutations = { accepted: 0, refused: 0, events: 0, slowestMs: 0, totalMs: 0 }
   for (let n = 0; n < count; n++) {
@@ -126,10 +131,10 @@ if (import.meta.main) {
   const seed = Date.now() % 1_000_000
   runMutations(5_000, 1)
   Bun.gc(true)
-  const before = process.memoryUsage.rss()
-  let highest = before
+  const memoryBefore = process.memoryUsage.rss()
+  let highest = memoryBefore
   const sum = runMutations(count, seed, () => (highest = Math.max(highest, process.memoryUsage.rss())))
-  const times = (highest / before).toFixed(2)
+  const times = (highest / memoryBefore).toFixed(2)
   console.log(
     `seed ${seed}: ${count} mutated requests, ${JSON.stringify(sum)}, memory ${times} times that before`,
   )

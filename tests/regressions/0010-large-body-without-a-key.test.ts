@@ -30,7 +30,7 @@ test('the 401 arrives while 30 MB are in transit, and the next request is answer
     new Promise<void>((resolve) => void socket.write(data, () => resolve()))
   const sendAll = async () => {
     await write(headOf(30 * piece.length))
-    for (let sent = 0; sent < 30; sent++) await write(piece)
+    for (let pieceIndex = 0; pieceIndex < 30; pieceIndex++) await write(piece)
     await write(headOf(2) + '{}')
     while ((answers.join('').match(/HTTP\/1\.1 401 /g) ?? []).length < 2) await Bun.sleep(5)
   }

@@ -17,9 +17,9 @@ test('100,000 delivered messages do not slow down a new one', async () => {
   const advance = async (): Promise<void> => {
     const delivery = makeDelivery(orgId, `wh_${position}`, 'ep_busy', { endpointId: 'ep_busy' })
     const from = { position, sequence: position }
-    const about = { endpointId: 'ep_busy', missed: 0, pendingMax: 100 }
-    const done = await store.webhooks.advance({ ...about, from, position: position + 1, delivery })
-    expect(done).toBe('advanced')
+    const fields = { endpointId: 'ep_busy', missed: 0, pendingMax: 100 }
+    const advanceResult = await store.webhooks.advance({ ...fields, from, position: position + 1, delivery })
+    expect(advanceResult).toBe('advanced')
     position++
   }
   const beforeMs = await quickestMs(advance, 9)

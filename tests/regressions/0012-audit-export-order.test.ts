@@ -11,10 +11,10 @@ const rows = 1_003 // more than a page
 test('a trail of several pages is exported newest first, each entry once, as JSON and as CSV', async () => {
   using dir = tempDir('audit-order')
   const store = await openTestFolder(dir.path, { now: () => Date.UTC(2026, 5, 23) })
-  const entries = Array.from({ length: rows }, (_, at) => makeAudit(orgId, { target: `thing_${at}` }))
+  const entries = Array.from({ length: rows }, (_, index) => makeAudit(orgId, { target: `thing_${index}` }))
   await Promise.all(entries.map((entry) => store.audit.append(entry)))
   await store.close()
-  const expected = Array.from({ length: rows }, (_, at) => `thing_${rows - 1 - at}`)
+  const expected = Array.from({ length: rows }, (_, index) => `thing_${rows - 1 - index}`)
 
   const json = await cli(['export', 'audit', '--org', orgId], { dataDir: dir.path })
   const trail = JSON.parse(json.stdout) as { entries: { target: string }[]; count: number }
@@ -30,6 +30,6 @@ test('a trail of several pages is exported newest first, each entry once, as JSO
   const proof = await cli(['export', 'audit', '--org', orgId, '--proof'], { dataDir: dir.path })
   const chain = proof.stdout.trimEnd().split('\n').slice(1)
   expect(chain.map((line) => Number(JSON.parse(line).position))).toEqual(
-    Array.from({ length: rows + 3 }, (_, at) => at + 1),
+    Array.from({ length: rows + 3 }, (_, index) => index + 1),
   )
 }, 90_000)

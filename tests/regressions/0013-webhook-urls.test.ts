@@ -9,8 +9,8 @@ let appliance: Appliance
 let key: string
 beforeAll(async () => {
   appliance = await startAppliance()
-  const made = await appliance.cli('key', 'create', '--kind', 'secret', '--label', 'hooks', '--json')
-  key = (JSON.parse(made.stdout) as { key: string }).key
+  const keyResult = await appliance.cli('key', 'create', '--kind', 'secret', '--label', 'hooks', '--json')
+  key = (JSON.parse(keyResult.stdout) as { key: string }).key
 })
 afterAll(() => appliance[Symbol.asyncDispose]())
 

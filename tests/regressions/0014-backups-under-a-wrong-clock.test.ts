@@ -26,9 +26,9 @@ test('of backups made under three clocks the newest by creation stay, and doctor
   const store = await openDataFolder(dataDir, clock)
   await store.close()
   const scheduled = async () => {
-    const made = await createBackup({ dataDir, dir, reason: 'scheduled', passphrase: null, clock })
-    await pruneBackups(dir, 2, made.name)
-    return made.name
+    const backup = await createBackup({ dataDir, dir, reason: 'scheduled', passphrase: null, clock })
+    await pruneBackups(dir, 2, backup.name)
+    return backup.name
   }
   await scheduled()
   now += 400 * day

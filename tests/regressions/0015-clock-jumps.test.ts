@@ -54,7 +54,7 @@ function deletingJobs(store: Store, dataDir: string, clockGuard: ClockGuard, web
   const log = startLog({ level: 'error', clock })
   const config = { dir: join(dataDir, 'backups'), cron: '17 3 * * *', keep: 1, passphrase: null }
   const backups = makeBackups({ config, dataDir, store, clock, clockGuard, log })
-  const nothing = { check: async () => {}, run: async () => {} }
+  const emptyJob = { check: async () => {}, run: async () => {} }
   return jobTable({
     store,
     log,
@@ -62,18 +62,18 @@ function deletingJobs(store: Store, dataDir: string, clockGuard: ClockGuard, web
     webhooks,
     backups,
     node: null,
-    report: nothing as never,
+    report: emptyJob as never,
     watchUpkeep: () => {},
     trail: { store, key: openSigningKey(dataDir), folder: dataDir, log },
     lastUses: { flush: async () => {} } as never,
     shareOpens: { flush: async () => {} } as never,
     ingestCounts: makeIngestCounts(store, clock, log, clockGuard),
-    disk: nothing as never,
-    fsyncProbe: nothing as never,
-    memory: nothing as never,
+    disk: emptyJob as never,
+    fsyncProbe: emptyJob as never,
+    memory: emptyJob as never,
     dispatchCron: '* * * * *',
     backupCron: '17 3 * * *',
-    recount: nothing as never,
+    recount: emptyJob as never,
     retention: { days: 30, bytes: null, auditDays: 30 },
   })
 }
@@ -85,7 +85,7 @@ async function fill(store: Store): Promise<string> {
   await store.events.append({ ...makeBatch(id, events), receivedAtMs: start })
   for (let n = 0; n < 3; n++) await store.audit.append(makeAudit(id, { occurredAtMs: start }))
   const account = makeAccount()
-  const at = { createdAtMs: start, lastSeenAtMs: start, expiresAtMs: start + 7 * day }
+  const times = { createdAtMs: start, lastSeenAtMs: start, expiresAtMs: start + 7 * day }
   await store.accounts.create({
     account,
     orgId: id,
@@ -93,7 +93,7 @@ async function fill(store: Store): Promise<string> {
     audit: makeAudit(id, { occurredAtMs: start }),
   })
   await store.signIns.create({
-    signIn: makeSignIn(account.id, id, at),
+    signIn: makeSignIn(account.id, id, times),
     network: '127.0.0.0/24',
     audit: makeAudit(id, { occurredAtMs: start }),
   })
@@ -117,8 +117,8 @@ async function countsOf(store: Store, dataDir: string, orgId: string) {
 }
 
 async function deliveriesOf(store: Store, orgId: string) {
-  const all = { orgId, status: null, endpointId: null, limit: 100, bytesMax: 10 ** 6, beforeSeq: null }
-  return (await store.webhooks.list(all)).deliveries
+  const query = { orgId, status: null, endpointId: null, limit: 100, bytesMax: 10 ** 6, beforeSeq: null }
+  return (await store.webhooks.list(query)).deliveries
 }
 
 function webhooksOf(store: Store, dataDir: string, { clock }: ClockGuard): Webhooks {
@@ -129,8 +129,8 @@ function webhooksOf(store: Store, dataDir: string, { clock }: ClockGuard): Webho
 }
 
 async function sendTo(url: string, store: Store, orgId: string, now: number): Promise<void> {
-  const about = { orgId, endpointId: null, url, lane: new URL(url).host, body: '{}' }
-  const delivery = { id: `wh_${crypto.randomUUID()}`, ...about, scheduledAtMs: now }
+  const fields = { orgId, endpointId: null, url, lane: new URL(url).host, body: '{}' }
+  const delivery = { id: `wh_${crypto.randomUUID()}`, ...fields, scheduledAtMs: now }
   await store.webhooks.schedule({ delivery, audit: makeAudit(orgId, { occurredAtMs: now }) })
 }
 
@@ -155,32 +155,32 @@ test('every job that deletes by age deletes nothing under a wrong clock, and eve
     await settled(join(dataDir, 'backups'))
   }
   await runAll()
-  const before = await countsOf(store, dataDir, orgId)
-  expect(before).toMatchObject({ events: 300, deliveries: 1, signIns: 1, orgs: 2, trimmed: 0 })
+  const countsBefore = await countsOf(store, dataDir, orgId)
+  expect(countsBefore).toMatchObject({ events: 300, deliveries: 1, signIns: 1, orgs: 2, trimmed: 0 })
   for (const byMs of jumps) {
     jump(byMs)
     pass(7_000)
     await runAll()
     const { backups, ...counts } = await countsOf(store, dataDir, orgId)
-    expect([byMs / hour, { ...before, ...counts }]).toEqual([byMs / hour, before])
-    expect(backups).toBeGreaterThanOrEqual(before.backups)
+    expect([byMs / hour, { ...countsBefore, ...counts }]).toEqual([byMs / hour, countsBefore])
+    expect(backups).toBeGreaterThanOrEqual(countsBefore.backups)
     jump(-byMs)
     await runAll()
     const back = await countsOf(store, dataDir, orgId)
-    expect([byMs / hour, { ...back, backups: 1 }]).toEqual([byMs / hour, { ...before, backups: 1 }])
+    expect([byMs / hour, { ...back, backups: 1 }]).toEqual([byMs / hour, { ...countsBefore, backups: 1 }])
   }
   jump(400 * day)
   guard.confirm()
   await runAll()
-  const after = await countsOf(store, dataDir, orgId)
-  expect(after).toMatchObject({
+  const countsAfter = await countsOf(store, dataDir, orgId)
+  expect(countsAfter).toMatchObject({
     events: 0,
     deliveries: 0,
     signIns: 0,
     orgs: 1,
     backups: isOnPostgres ? 0 : 1,
   })
-  expect(after.trimmed).toBeGreaterThan(0)
+  expect(countsAfter.trimmed).toBeGreaterThan(0)
   await webhooks.stop()
   await store.close()
 })
@@ -282,19 +282,19 @@ test('the executable: a folder last used under another clock is reported until i
   const stored = JSON.parse(readFileSync(path, 'utf8')) as { wallMs: number; expectedMs: number }
   const earlier = { wallMs: stored.wallMs - 400 * day, expectedMs: stored.expectedMs - 400 * day }
   writeFileSync(path, JSON.stringify({ ...stored, ...earlier }))
-  const found = async () => {
+  const clockCheck = async () => {
     const { stdout } = await cli(['doctor', '--json'], { dataDir })
     const { checks } = JSON.parse(stdout) as { checks: { id: string; status: string; detail: string }[] }
     return checks.find(({ id }) => id === 'clock-jump')!
   }
-  expect(await found()).toMatchObject({
+  expect(await clockCheck()).toMatchObject({
     status: 'warning',
     detail: expect.stringContaining('400 days ahead'),
   })
   const second = await startAppliance({ dataDir })
   expect((await second.cli('clock')).stdout).toContain('400 days ahead')
-  expect(await found()).toMatchObject({ status: 'warning' })
+  expect(await clockCheck()).toMatchObject({ status: 'warning' })
   await second.stop()
   expect((await cli(['clock', 'confirm'], { dataDir })).stdout).toContain('Retention follows it')
-  expect(await found()).toMatchObject({ status: 'ok' })
+  expect(await clockCheck()).toMatchObject({ status: 'ok' })
 })

@@ -40,7 +40,7 @@ test('history raises no alert while it is stored, after a restart, or by the sil
   const { store, clock, org } = hook.server
   const url = `${receiver.url}/ok/history`
   const filter = { types: ['nothing.like.this'] }
-  const made = await hook.api<{ endpoint: { id: string } }>(
+  const createdHook = await hook.api<{ endpoint: { id: string } }>(
     'POST',
     '/v1/webhooks/endpoints',
     { url, ...filter },
@@ -53,15 +53,15 @@ test('history raises no alert while it is stored, after a restart, or by the sil
     { kind: 'silence', minutes: 5 },
   ]
   for (const rule of rules)
-    await hook.api('POST', '/v1/webhooks/rules', { endpointId: made.endpoint.id, ...rule }, 201)
+    await hook.api('POST', '/v1/webhooks/rules', { endpointId: createdHook.endpoint.id, ...rule }, 201)
   await runRules()
   clock.move(minuteMs)
 
   const context = { store, clock } as unknown as WorkContext
   let stored = 0
   for (const events of demoTraffic({ seed: 1, events: 6_000, nowMs: clock.now() })) {
-    for (let at = 0; at < events.length; at += 1_000) {
-      const body = JSON.stringify({ events: events.slice(at, at + 1_000) })
+    for (let offset = 0; offset < events.length; offset += 1_000) {
+      const body = JSON.stringify({ events: events.slice(offset, offset + 1_000) })
       stored += Number(
         ((await appendDemo(context, { orgId: org.id, body })) as { accepted: number }).accepted,
       )

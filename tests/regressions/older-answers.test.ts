@@ -37,8 +37,8 @@ test('the audit log: the filter changes while the older query is running', async
     const actions = page.locator('.entry-link')
     await actions.first().waitFor()
     await delay(page, (url) => url.searchParams.get('action') === 'ingest_key.*')
-    const find = async (about: string) => {
-      await page.getByLabel('Action').selectOption(about)
+    const find = async (action: string) => {
+      await page.getByLabel('Action').selectOption(action)
       await page.getByRole('button', { name: 'Search' }).click()
     }
     await find('Ingest keys')

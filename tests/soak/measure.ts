@@ -18,21 +18,21 @@ export interface Latencies {
 }
 
 export function latencies(): Latencies {
-  const all = new Map<string, number[]>()
+  const durationsBySeries = new Map<string, number[]>()
   return {
     add(name, ms) {
-      const some = all.get(name)
-      if (some === undefined) all.set(name, [ms])
-      else some.push(ms)
+      const durations = durationsBySeries.get(name)
+      if (durations === undefined) durationsBySeries.set(name, [ms])
+      else durations.push(ms)
     },
     take() {
-      const found: { [series: string]: number } = {}
-      for (const [name, some] of all) {
-        found[`${name} p50 ms`] = quantile(some, 0.5)
-        found[`${name} p99 ms`] = quantile(some, 0.99)
+      const quantiles: { [series: string]: number } = {}
+      for (const [name, durations] of durationsBySeries) {
+        quantiles[`${name} p50 ms`] = quantile(durations, 0.5)
+        quantiles[`${name} p99 ms`] = quantile(durations, 0.99)
       }
-      all.clear()
-      return found
+      durationsBySeries.clear()
+      return quantiles
     },
   }
 }
@@ -88,13 +88,13 @@ export function trendsOf(samples: Sample[]): Trend[] {
     const points = samples.filter(({ atS, processS, values }) => {
       return atS >= endS / 4 && processS >= Math.min(warmUpS, endS / 16) && values[series] !== undefined
     })
-    const between = (from: number, to: number) =>
+    const valuesBetween = (from: number, to: number) =>
       points.filter(({ atS }) => atS >= from * endS && atS < to * endS).map(({ values }) => values[series]!)
-    const early = quantile(between(0.25, 0.5), 0.5)
-    const late = quantile(between(0.75, 1.01), 0.5)
+    const early = quantile(valuesBetween(0.25, 0.5), 0.5)
+    const late = quantile(valuesBetween(0.75, 1.01), 0.5)
     const medians = Array.from({ length: parts }, (_, part) => {
       const [from, to] = [part, part + 1].map((edge) => 0.25 + (0.76 * edge) / parts)
-      return between(from!, to!)
+      return valuesBetween(from!, to!)
     })
     const z = mannKendall(medians.filter((part) => part.length > 0).map((part) => quantile(part, 0.5)))
     return { series, early, late, z, isRising: late > early * (1 + growthMin) && z > zMin }

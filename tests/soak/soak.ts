@@ -98,10 +98,10 @@ const faults: { [name: string]: Fault } = {
     const socket = { data() {}, error() {}, close() {} }
     const open = Array.from({ length: 200 }, () => Bun.connect({ hostname, port: Number(port), socket }))
     const sockets = await Promise.all(open)
-    for (const one of sockets)
-      one.write('POST /v1/sdk/events HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n{')
+    for (const halfSocket of sockets)
+      halfSocket.write('POST /v1/sdk/events HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n{')
     await Bun.sleep(5_000)
-    for (const one of sockets) one.end()
+    for (const halfSocket of sockets) halfSocket.end()
   },
   async 'an export that is not read'({ target }) {
     const headers = { authorization: `Bearer ${target.keys.secret}` }
@@ -116,8 +116,8 @@ const faults: { [name: string]: Fault } = {
   },
 }
 
-async function restart(soak: Soak, how: 'kill' | 'stop'): Promise<void> {
-  await soak.server[how]()
+async function restart(soak: Soak, method: 'kill' | 'stop'): Promise<void> {
+  await soak.server[method]()
   await soak.start()
 }
 
@@ -161,7 +161,7 @@ const serveOptions = [
 ]
 
 /** Starts the server and its traffic; `start` starts the server again after it ended. */
-async function begin(dataDir: string, clock: Clock, seed: number, taken: Latencies): Promise<Soak> {
+async function begin(dataDir: string, clock: Clock, seed: number, latencyRecorder: Latencies): Promise<Soak> {
   const env = { SIGHTGLASS_ADMIN_EMAIL: owner.email, SIGHTGLASS_ADMIN_PASSWORD: owner.password, ...clock.env }
   const args = [
     ...serveOptions,
@@ -173,14 +173,14 @@ async function begin(dataDir: string, clock: Clock, seed: number, taken: Latenci
   const launch = () => startAppliance({ dataDir, env, args, verbTimeoutMs: verbMs })
   const server = await launch()
   const keyOf = async (kind: string): Promise<string> => {
-    const made = await server.cli('key', 'create', '--kind', kind, '--label', 'soak', '--json')
-    return (JSON.parse(made.stdout) as { key: string }).key
+    const keyResult = await server.cli('key', 'create', '--kind', kind, '--label', 'soak', '--json')
+    return (JSON.parse(keyResult.stdout) as { key: string }).key
   }
   const keys = { ingest: await keyOf('ingest'), secret: await keyOf('secret') }
   const target: Target = { url: server.url, keys, cookie: await signIn(server.url) }
   const random = seeded(seed)
   const traffic = await startTraffic(
-    { target, latencies: taken, random, nowMs: clock.nowMs },
+    { target, latencies: latencyRecorder, random, nowMs: clock.nowMs },
     Number(options.rate),
   )
   await addEndpoint(target, traffic.receiverUrl)
@@ -206,10 +206,10 @@ async function begin(dataDir: string, clock: Clock, seed: number, taken: Latenci
 async function run(
   soak: Soak,
   clock: Clock,
-  taken: Latencies,
+  latencyRecorder: Latencies,
   samples: Sample[],
 ): Promise<{ [name: string]: number }> {
-  const done: { [name: string]: number } = {}
+  const faultCounts: { [name: string]: number } = {}
   let order: string[] = []
   const count = Math.ceil((Number(options.minutes) * 60_000) / sampleEveryMs)
   const endings = new Map([
@@ -218,7 +218,7 @@ async function run(
   ])
   for (let n = 1; n <= count; n++) {
     await Bun.sleep(Math.max(0, soak.beganMs + n * sampleEveryMs - performance.now()))
-    samples.push(sampleOf(soak, taken))
+    samples.push(sampleOf(soak, latencyRecorder))
     clock.advance()
     if (n % faultEverySamples !== 0) continue
     if (isFast) await soak.server.cli('clock', 'confirm')
@@ -226,10 +226,10 @@ async function run(
     if (order.length === 0) order = Object.keys(faults).toSorted(() => soak.random.fraction() - 0.5)
     const name = ending ?? order.pop()!
     await (ending === undefined ? faults[name]!(soak) : restart(soak, ending))
-    done[name] = (done[name] ?? 0) + 1
+    faultCounts[name] = (faultCounts[name] ?? 0) + 1
     say(`${((n * sampleEveryMs) / 60_000).toFixed(0).padStart(4)} min  ${name}; ${shown(samples.at(-1)!)}`)
   }
-  return done
+  return faultCounts
 }
 
 const roundAt = (sample: number): number => Math.floor(sample / faultEverySamples) * faultEverySamples
@@ -243,28 +243,28 @@ async function main(): Promise<number> {
   const seed = Number(options.seed ?? anySeed())
   using dir = tempDir('soak')
   const clock = isFast ? fastClock(dir.join('clock')) : realClock
-  const taken = latencies()
+  const latencyRecorder = latencies()
   say(
     `${minutes} minutes, ${kind} clock, ${rate} events/s, seed ${seed}; ${cpus().length} cores, Bun ${Bun.version}`,
   )
-  const soak = await begin(dir.join('data'), clock, seed, taken)
+  const soak = await begin(dir.join('data'), clock, seed, latencyRecorder)
   const samples: Sample[] = []
-  const done = await run(soak, clock, taken, samples)
+  const faultCounts = await run(soak, clock, latencyRecorder, samples)
   const { traffic } = soak
   const missing = await settled(soak)
   await traffic.end()
   const trends = trendsOf(samples)
   await save(`Soak of ${minutes} minutes, ${kind} clock, ${rate} events/s`, samples, trends, soak.startsS)
-  report({ trends, done, missing, traffic })
+  report({ trends, done: faultCounts, missing, traffic })
   const isClean =
     missing.length === 0 && traffic.faults.length === 0 && !trends.some(({ isRising }) => isRising)
   await soak.server.stop()
   return isClean ? 0 : 1
 }
 
-function sampleOf({ server, traffic, beganMs, startedMs }: Soak, taken: Latencies): Sample {
+function sampleOf({ server, traffic, beganMs, startedMs }: Soak, latencyRecorder: Latencies): Sample {
   const now = performance.now()
-  const values = { ...processValues(server.pid, server.dataDir, traffic.stored), ...taken.take() }
+  const values = { ...processValues(server.pid, server.dataDir, traffic.stored), ...latencyRecorder.take() }
   return { atS: (now - beganMs) / 1_000, processS: (now - startedMs) / 1_000, values }
 }
 
@@ -302,12 +302,12 @@ async function storedProblems(server: Appliance, { acknowledged }: Traffic): Pro
     numbers[Number(writer)]!.push(Number(number))
   return numbers.flatMap((stored, writer) => {
     const sorted = stored.toSorted((a, b) => a - b)
-    const at = sorted.findIndex((number, index) => index > 0 && number !== sorted[index - 1]! + 1)
+    const gapIndex = sorted.findIndex((number, index) => index > 0 && number !== sorted[index - 1]! + 1)
     const next = (sorted.at(-1) ?? -1) + 1
     return [
-      ...(at < 0
+      ...(gapIndex < 0
         ? []
-        : [`${soakId(writer, sorted[at]!)} is stored after ${soakId(writer, sorted[at - 1]!)}`]),
+        : [`${soakId(writer, sorted[gapIndex]!)} is stored after ${soakId(writer, sorted[gapIndex - 1]!)}`]),
       ...(next === acknowledged[writer]
         ? []
         : [`writer ${writer}: stored until ${next}, acknowledged ${acknowledged[writer]}`]),
@@ -353,23 +353,24 @@ async function save(title: string, samples: Sample[], trends: Trend[], startsS: 
   await closeBrowser()
 }
 
-function report(of: {
+function report(result: {
   trends: Trend[]
   done: { [name: string]: number }
   missing: string[]
   traffic: Traffic
 }): void {
-  const rows = of.trends.map(({ series, early, late, z, isRising }) => {
+  const rows = result.trends.map(({ series, early, late, z, isRising }) => {
     return [series, early.toFixed(1), late.toFixed(1), z.toFixed(1), isRising ? 'rises' : '']
   })
   say(`\n${machine()}\n\n${table(['series', 'second quarter', 'last quarter', 'z', 'trend'], rows)}`)
-  say(`faults made: ${JSON.stringify(of.done)}`)
-  say(`answers: ${JSON.stringify(of.traffic.statuses)}`)
-  const acknowledged = of.traffic.acknowledged.reduce((all, one) => all + one, 0)
-  say(`${acknowledged} events acknowledged, ${of.traffic.delivered.size} messages delivered`)
-  for (const problem of [...of.missing, ...new Set(of.traffic.faults)].slice(0, 40)) say(`PROBLEM ${problem}`)
+  say(`faults made: ${JSON.stringify(result.done)}`)
+  say(`answers: ${JSON.stringify(result.traffic.statuses)}`)
+  const acknowledged = result.traffic.acknowledged.reduce((total, batch) => total + batch, 0)
+  say(`${acknowledged} events acknowledged, ${result.traffic.delivered.size} messages delivered`)
+  for (const problem of [...result.missing, ...new Set(result.traffic.faults)].slice(0, 40))
+    say(`PROBLEM ${problem}`)
   say(
-    of.missing.length + of.traffic.faults.length === 0
+    result.missing.length + result.traffic.faults.length === 0
       ? 'nothing lost, nothing doubled'
       : 'see the problems above',
   )

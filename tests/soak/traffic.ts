@@ -60,7 +60,7 @@ const reads: { name: string; path: string; asPerson?: true; sinceDay?: true }[] 
 
 /** Begins to write when the live stream is open, because a stream without a position omits earlier events. */
 export async function startTraffic(
-  of: Pick<Context, 'target' | 'latencies' | 'random' | 'nowMs'>,
+  options: Pick<Context, 'target' | 'latencies' | 'random' | 'nowMs'>,
   rate: number,
 ): Promise<Traffic> {
   const isOver = { writing: false, reading: false }
@@ -90,7 +90,7 @@ export async function startTraffic(
       await receiver.stop(true)
     },
   }
-  const context: Context = { ...of, traffic, isOver }
+  const context: Context = { ...options, traffic, isOver }
   const opened = Promise.withResolvers<void>()
   const following = follow(context, ending.signal, opened.resolve)
   await opened.promise
@@ -224,7 +224,7 @@ async function follow(
           onOpen()
           if (name !== 'events') continue
           const { events } = JSON.parse(data) as { events: { event: { id: string } }[] }
-          for (const { event } of events) seen(traffic, event.id)
+          for (const { event } of events) markSeen(traffic, event.id)
         }
       else if (answer.status === 401) target.cookie = await signIn(target.url)
       else await answer.body?.cancel()
@@ -235,7 +235,7 @@ async function follow(
   }
 }
 
-function seen({ followed, faults }: Traffic, id: string): void {
+function markSeen({ followed, faults }: Traffic, id: string): void {
   const [, writer, number] = /^soak_(\d)_(\d+)$/.exec(id) ?? []
   if (writer === undefined) return
   const expected = followed[Number(writer)]!

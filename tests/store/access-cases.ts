@@ -45,8 +45,8 @@ export const signInCases: Cases = {
     const idleMs = 1_000
     const live = makeSignIn(account.id, org.id, { lastSeenAtMs: noon - idleMs + 1, expiresAtMs: noon + 1 })
     const idle = makeSignIn(account.id, org.id, { lastSeenAtMs: noon - idleMs, expiresAtMs: noon + 1 })
-    const over = makeSignIn(account.id, org.id, { lastSeenAtMs: noon, expiresAtMs: noon })
-    for (const signIn of [live, idle, over]) {
+    const expiredSignIn = makeSignIn(account.id, org.id, { lastSeenAtMs: noon, expiresAtMs: noon })
+    for (const signIn of [live, idle, expiredSignIn]) {
       await store.signIns.create({ signIn, audit: makeAudit(org.id) })
     }
     expect(await store.signIns.prune({ now: noon, idleMs })).toBe(2)
@@ -72,8 +72,8 @@ export const keyCases: Cases = {
   async 'what a caller does with a found key changes no other look-up'({ store, orgId }) {
     const key = makeKey(orgId)
     await store.keys.create({ key, audit: makeAudit(orgId) })
-    const found = await store.keys.findByHash(key.hash)
-    if (found !== null) found.label = 'changed'
+    const foundKey = await store.keys.findByHash(key.hash)
+    if (foundKey !== null) foundKey.label = 'changed'
     expect(await store.keys.findByHash(key.hash)).toEqual(key)
   },
   async 'a hash is taken once, and a key needs its organization'({ store, orgId }) {
@@ -126,9 +126,9 @@ export const keyCases: Cases = {
       { keyId: newId('key'), atMs: noon, address: '10.0.0.3' },
     ])
     await store.keys.touch([])
-    const used = { ...key, lastUsedAtMs: noon + 2, lastUsedAddress: '10.0.0.2' }
-    expect(await store.keys.findByHash(key.hash)).toEqual(used)
-    expect(await store.keys.list({ orgId })).toEqual([used])
+    const usedKey = { ...key, lastUsedAtMs: noon + 2, lastUsedAddress: '10.0.0.2' }
+    expect(await store.keys.findByHash(key.hash)).toEqual(usedKey)
+    expect(await store.keys.list({ orgId })).toEqual([usedKey])
   },
   async 'look-ups say the same after the store was opened again'({ open }) {
     using dir = tempDir()

@@ -32,9 +32,9 @@ export function linesBatch(
   log: LogLine[],
   first: number,
   last: number,
-  more: Partial<AccessLines> = {},
+  options: Partial<AccessLines> = {},
 ): EventBatch {
-  const { siteId = 'shop', source = 'log_a' } = more
+  const { siteId = 'shop', source = 'log_a' } = options
   const lines = log.slice(first, last)
   const counts: AccessLines['counts'] = []
   const requests: AccessLines['requests'] = []
@@ -48,7 +48,7 @@ export function linesBatch(
       requests.push(bytes, null)
     } else if (kind !== 'note' && kind !== 'bad') counts.push({ kind, hourMs: atMs, requests: 1, bytes })
   })
-  const of = (...kinds: LogLine['kind'][]) => lines.filter(({ kind }) => kinds.includes(kind)).length
+  const countOf = (...kinds: LogLine['kind'][]) => lines.filter(({ kind }) => kinds.includes(kind)).length
   const access: AccessLines = {
     siteId,
     source,
@@ -59,9 +59,14 @@ export function linesBatch(
     tail: tailOf(last * lineBytes),
     requests,
     counts,
-    sums: { lines: lines.length, people: of('person'), excluded: of('asset', 'bot', 'note'), bad: of('bad') },
+    sums: {
+      lines: lines.length,
+      people: countOf('person'),
+      excluded: countOf('asset', 'bot', 'note'),
+      bad: countOf('bad'),
+    },
     newestMs: lines.length === 0 ? null : noon - Math.min(...lines.map(({ hour }) => hour)) * hourMs,
-    ...more,
+    ...options,
   }
   return { ...makeBatch(orgId, events), access }
 }
@@ -70,7 +75,7 @@ const resultOf = async (store: Store, batch: EventBatch): Promise<AccessResult> 
   (await store.events.append(batch)).access!
 
 const allTime = { sinceMs: 0, untilMs: null }
-const none = { agent: 0, person: 0, asset: 0, bot: 0 }
+const noCounts = { agent: 0, person: 0, asset: 0, bot: 0 }
 
 /** What every store must answer about a log that was stored as a whole. */
 async function expectWhole(store: Store, orgId: string, log: LogLine[]): Promise<void> {
@@ -82,27 +87,39 @@ async function expectWhole(store: Store, orgId: string, log: LogLine[]): Promise
     const { requests, bytes: sum } = expected.get(key) ?? { requests: 0, bytes: 0 }
     expected.set(key, { requests: requests + 1, bytes: sum + bytes })
   }
-  const found = byHour.flatMap(({ hourMs: start, ...kinds }) =>
+  const hourCounts = byHour.flatMap(({ hourMs: start, ...kinds }) =>
     Object.entries(kinds).flatMap(([kind, counts]) =>
       counts.requests === 0 ? [] : [[`${start} ${kind}`, counts] as const],
     ),
   )
-  expect(new Map<string, unknown>(found)).toEqual(expected)
+  expect(new Map<string, unknown>(hourCounts)).toEqual(expected)
   expect(byHour.map((row) => row.hourMs)).toEqual(byHour.map((row) => row.hourMs).toSorted((a, b) => a - b))
-  const of = (...kinds: LogLine['kind'][]) => log.filter(({ kind }) => kinds.includes(kind)).length
-  const kinds: { [kind in RequestKind]: number } = { ...none }
-  for (const kind of Object.keys(none) as RequestKind[]) kinds[kind] = of(kind)
+  const countOf = (...kinds: LogLine['kind'][]) => log.filter(({ kind }) => kinds.includes(kind)).length
+  const kinds: { [kind in RequestKind]: number } = { ...noCounts }
+  for (const kind of Object.keys(noCounts) as RequestKind[]) kinds[kind] = countOf(kind)
   const sites = bySite.map(({ siteId, ...counts }) => ({
     siteId,
     ...Object.fromEntries(Object.entries(counts).map(([kind, { requests }]) => [kind, requests])),
   }))
-  expect(sites).toEqual(of('agent', 'person', 'asset', 'bot') === 0 ? [] : [{ siteId: 'shop', ...kinds }])
+  expect(sites).toEqual(
+    countOf('agent', 'person', 'asset', 'bot') === 0 ? [] : [{ siteId: 'shop', ...kinds }],
+  )
   const [source, second] = await store.accessLogs.sources(orgId)
   expect(second).toBeUndefined()
   const to = log.length * lineBytes
-  expect(source).toMatchObject({ position: to, tail: tailOf(to), lines: log.length, people: of('person') })
-  expect(source).toMatchObject({ assets: of('asset'), bots: of('bot'), notes: of('note'), bad: of('bad') })
-  expect(source!.stored + source!.deduped).toBe(of('agent'))
+  expect(source).toMatchObject({
+    position: to,
+    tail: tailOf(to),
+    lines: log.length,
+    people: countOf('person'),
+  })
+  expect(source).toMatchObject({
+    assets: countOf('asset'),
+    bots: countOf('bot'),
+    notes: countOf('note'),
+    bad: countOf('bad'),
+  })
+  expect(source!.stored + source!.deduped).toBe(countOf('agent'))
   const { byType } = await store.events.overview(orgId)
   expect(byType['agent.requested'] ?? 0).toBe(source!.stored)
 }
@@ -186,38 +203,43 @@ export const accessLogCases: Cases = {
         fc.array(anyMove, { maxLength: 25 }),
         async (log, moves) => {
           const source = `log_${++run}`
-          let at = 0
+          let linesSent = 0
           const send = async (first: number, last: number) => {
-            const before = at
+            const positionBefore = linesSent
             const batch = linesBatch(orgId, log, first, last, { source, siteId: 'random' })
             const { state, position } = await resultOf(store, batch)
-            if (last <= before) expect([state, position]).toEqual(['known', before * lineBytes])
-            else if (first === before) expect([state, position]).toEqual(['stored', last * lineBytes])
-            else expect([state, position]).toEqual(['behind', before * lineBytes])
-            at = position / lineBytes
+            if (last <= positionBefore)
+              expect([state, position]).toEqual(['known', positionBefore * lineBytes])
+            else if (first === positionBefore) expect([state, position]).toEqual(['stored', last * lineBytes])
+            else expect([state, position]).toEqual(['behind', positionBefore * lineBytes])
+            linesSent = position / lineBytes
           }
-          for (const { what, size, at: place } of moves) {
-            const first = what === 'next' ? at : what === 'again' ? place % (at + 1) : place % log.length
-            const last = what === 'again' ? Math.min(at, first + size) : Math.min(log.length, first + size)
+          for (const { what: move, size, at: place } of moves) {
+            const first =
+              move === 'next' ? linesSent : move === 'again' ? place % (linesSent + 1) : place % log.length
+            const last =
+              move === 'again' ? Math.min(linesSent, first + size) : Math.min(log.length, first + size)
             if (first < last) await send(first, last)
           }
-          if (at < log.length) await send(at, log.length)
-          const own = (await store.accessLogs.sources(orgId)).find((one) => one.source === source)!
-          const of = (kind: LogLine['kind']) => log.filter((line) => line.kind === kind).length
-          expect(own).toMatchObject({
+          if (linesSent < log.length) await send(linesSent, log.length)
+          const accessSource = (await store.accessLogs.sources(orgId)).find(
+            (candidate) => candidate.source === source,
+          )!
+          const countOf = (kind: LogLine['kind']) => log.filter((line) => line.kind === kind).length
+          expect(accessSource).toMatchObject({
             lines: log.length,
-            stored: of('agent'),
+            stored: countOf('agent'),
             deduped: 0,
-            people: of('person'),
+            people: countOf('person'),
           })
-          expect(own).toMatchObject({
-            assets: of('asset'),
-            bots: of('bot'),
-            notes: of('note'),
-            bad: of('bad'),
+          expect(accessSource).toMatchObject({
+            assets: countOf('asset'),
+            bots: countOf('bot'),
+            notes: countOf('note'),
+            bad: countOf('bad'),
           })
           const counted = log.filter(({ kind }) => kind !== 'note' && kind !== 'bad')
-          expect(own.bytes).toBe(counted.reduce((sum, { bytes }) => sum + bytes, 0))
+          expect(accessSource.bytes).toBe(counted.reduce((sum, { bytes }) => sum + bytes, 0))
         },
       ),
       { numRuns: runs(20) },
@@ -225,20 +247,20 @@ export const accessLogCases: Cases = {
     const sources = await store.accessLogs.sources(orgId)
     const { bySite } = await store.accessLogs.counts({ orgId, ...allTime, siteIds: ['random'] })
     const sum = (name: 'stored' | 'people' | 'assets' | 'bots') =>
-      sources.reduce((total, one) => total + one[name], 0)
+      sources.reduce((total, accessSource) => total + accessSource[name], 0)
     const [site] = bySite
-    const requests = [site!.agent, site!.person, site!.asset, site!.bot].map((one) => one.requests)
+    const requests = [site!.agent, site!.person, site!.asset, site!.bot].map((entry) => entry.requests)
     expect(requests).toEqual([sum('stored'), sum('people'), sum('assets'), sum('bots')])
   },
   async 'batches of one log and of many in one group add up'({ store, orgId }) {
     const long = Array.from({ length: 40 }, (_, index) => someLog[index % someLog.length]!)
-    const sent = ['log_a', 'log_b', 'log_c'].flatMap((source) =>
+    const appends = ['log_a', 'log_b', 'log_c'].flatMap((source) =>
       [0, 1, 2, 3].map((part) => {
         const last = (part + 1) * 10
         return store.events.append(linesBatch(orgId, long, part * 10, last, { source }))
       }),
     )
-    const states = (await Promise.all(sent)).map(({ access }) => access!.state)
+    const states = (await Promise.all(appends)).map(({ access }) => access!.state)
     expect(states.filter((state) => state === 'stored').length).toBeGreaterThanOrEqual(3)
     for (const source of ['log_a', 'log_b', 'log_c'])
       for (let part = 0; part < 4; part++)
@@ -263,8 +285,8 @@ export const accessLogCases: Cases = {
       { siteId: '' },
       { tail: 'a\0b' },
     ]
-    for (const more of wrong) {
-      const error = await failure(store.events.append({ ...good, access: { ...good.access!, ...more } }))
+    for (const fields of wrong) {
+      const error = await failure(store.events.append({ ...good, access: { ...good.access!, ...fields } }))
       expect([error.kind, error.message]).toEqual(['internal', 'the lines of an access log do not add up'])
     }
     expect([await store.accessLogs.sources(orgId), (await store.events.overview(orgId)).total]).toEqual([
@@ -281,7 +303,7 @@ export const accessLogCases: Cases = {
   async 'a time far ahead counts when it arrived'({ store, orgId }) {
     const batch = linesBatch(orgId, someLog, 0, 8)
     const ahead = (ms: number) => ms + 100 * dayMs
-    const counts = batch.access!.counts.map((one) => ({ ...one, hourMs: ahead(one.hourMs) }))
+    const counts = batch.access!.counts.map((count) => ({ ...count, hourMs: ahead(count.hourMs) }))
     const events = batch.events.map((event) => ({ ...event, occurredAtMs: ahead(event.occurredAtMs) }))
     await store.events.append({ ...batch, receivedAtMs: noon, events, access: { ...batch.access!, counts } })
     const { byHour } = await store.accessLogs.counts({ orgId, ...allTime })
@@ -291,8 +313,8 @@ export const accessLogCases: Cases = {
   },
   async 'counts of a range and of sites'({ store, orgId }) {
     await store.events.append(linesBatch(orgId, someLog, 0, 8))
-    const other = { siteId: 'blog', source: 'log_b' }
-    await store.events.append(linesBatch(orgId, someLog, 0, 4, other))
+    const otherLog = { siteId: 'blog', source: 'log_b' }
+    await store.events.append(linesBatch(orgId, someLog, 0, 4, otherLog))
     const hoursOf = async (sinceMs: number, untilMs: number | null, siteIds?: string[]) => {
       const query = { orgId, sinceMs, untilMs, ...(siteIds === undefined ? {} : { siteIds }) }
       const { byHour, bySite } = await store.accessLogs.counts(query)
@@ -367,12 +389,12 @@ export const accessLogNodeCases: NodeCases = {
     const long = Array.from({ length: 400 }, (_, index) => someLog[index % someLog.length]!)
     const sums = { stored: 0, accepted: 0 }
     const read = async (node: Store, size: number): Promise<void> => {
-      for (let at = 0; at < long.length;) {
-        const last = Math.min(long.length, at + size)
-        const { accepted, access } = await node.events.append(linesBatch(orgId, long, at, last))
-        if (access!.state === 'stored') sums.stored += last - at
+      for (let position = 0; position < long.length;) {
+        const last = Math.min(long.length, position + size)
+        const { accepted, access } = await node.events.append(linesBatch(orgId, long, position, last))
+        if (access!.state === 'stored') sums.stored += last - position
         sums.accepted += accepted
-        at = access!.state === 'known' ? last : access!.position / lineBytes
+        position = access!.state === 'known' ? last : access!.position / lineBytes
       }
     }
     await Promise.all([read(store, 7), read(another, 11), read(another, 16)])
@@ -383,7 +405,7 @@ export const accessLogNodeCases: NodeCases = {
 }
 
 /** Edits of rows behind the store's back, in SQL of both engines: ORG is the organization; and what `verify` names. */
-export const accessEdits: { [what: string]: { sql: string; named: string } } = {
+export const accessEdits: { [edit: string]: { sql: string; named: string } } = {
   'an hour counted up': {
     sql: "UPDATE access_hour SET requests = requests + 1 WHERE org_id = 'ORG' AND kind = 'person'",
     named: 'requests of kind person of site shop, hour 2026-06-01T11:00:00.000Z: is not what was written',

@@ -9,7 +9,7 @@ import { makeAudit, makeOrg, noon } from './make.ts'
 test('an edited count or log is named with its organization, and no other', async () => {
   using dir = tempDir('edited')
   const store = await openStore({ folder: dir.path, now: noon })
-  const orgs = ['nothing', ...Object.keys(accessEdits)].map((what) => ({ what, org: makeOrg() }))
+  const orgs = ['nothing', ...Object.keys(accessEdits)].map((edit) => ({ what: edit, org: makeOrg() }))
   for (const { org } of orgs) {
     await store.orgs.create({ org, audit: makeAudit(org.id) })
     for (const source of ['log_a', 'log_b'])
@@ -20,15 +20,15 @@ test('an edited count or log is named with its organization, and no other', asyn
   }
   await store.close()
   const db = new Database(dir.join('sightglass.db'))
-  for (const { what, org } of orgs)
-    if (what !== 'nothing') db.run(`${accessEdits[what]!.sql.replaceAll('ORG', org.id)} AND site_id = 'shop'`)
+  for (const { what: edit, org } of orgs)
+    if (edit !== 'nothing') db.run(`${accessEdits[edit]!.sql.replaceAll('ORG', org.id)} AND site_id = 'shop'`)
   db.close()
   const { faults } = await openDatabaseAdmin(dir.path).verifyEvents()
-  for (const { what, org } of orgs) {
-    const named = faults
+  for (const { what: edit, org } of orgs) {
+    const faultTexts = faults
       .filter(({ orgId }) => orgId === org.id)
       .map(({ place, problem }) => `${place}: ${problem}`)
-    if (what === 'nothing') expect(named).toEqual([])
-    else expect([what, ...named]).toContain(accessEdits[what]!.named)
+    if (edit === 'nothing') expect(faultTexts).toEqual([])
+    else expect([edit, ...faultTexts]).toContain(accessEdits[edit]!.named)
   }
 })

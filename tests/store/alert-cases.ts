@@ -30,13 +30,13 @@ export const ruleCases: Cases = {
       rulesMax: 9,
       audit: makeAudit(orgId),
     })
-    const open = (id: string, once = false) => {
+    const open = (id: string, isOnce = false) => {
       const times = { ...openFiring }
       const incident = { id, orgId, ruleId: 'rul_1', subject: '', ...times, data: { minutes: 5 } }
       return store.webhooks.openIncident({
         incident,
         delivery: makeDelivery(orgId, `wh-${id}`, 'ep_2', { endpointId: 'ep_2' }),
-        once,
+        once: isOnce,
         audit: makeAudit(orgId),
       })
     }
@@ -129,8 +129,8 @@ export const ruleCases: Cases = {
         rulesMax: 5,
         audit: makeAudit(orgId),
       })
-    const found = await Promise.allSettled(Array.from({ length: 12 }, (_, n) => create(n)))
-    expect(found.filter(({ status }) => status === 'fulfilled')).toHaveLength(5)
+    const outcomes = await Promise.allSettled(Array.from({ length: 12 }, (_, n) => create(n)))
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(5)
     expect(await webhooks.rules(orgId)).toHaveLength(5)
     expect((await writesNothing(store, orgId, () => failure(create(20)))).kind).toBe('conflict')
     const [{ id: ruleId } = { id: '' }] = await webhooks.rules(orgId)
@@ -146,11 +146,19 @@ export const ruleCases: Cases = {
     const rule = { id: 'rul_c', orgId, endpointId: 'ep_3', kind, createdAtMs: 1, ...numbers, ...fixedRule }
     const create = { rule, rulesMax: 9, audit: makeAudit(orgId) }
     await writesOnce(store, create.audit, () => webhooks.createRule(create))
-    const given = { ...numbers, threshold: 0.75 }
-    const change = (of: string) => ({ orgId: of, ruleId: 'rul_c', change: given, audit: makeAudit(orgId) })
+    const numbersGiven = { ...numbers, threshold: 0.75 }
+    const change = (targetOrgId: string) => ({
+      orgId: targetOrgId,
+      ruleId: 'rul_c',
+      change: numbersGiven,
+      audit: makeAudit(orgId),
+    })
     const first = change(orgId)
     await writesOnce(store, first.audit, () => webhooks.changeRule(first))
-    expect((await webhooks.rules(orgId)).find(({ id }) => id === 'rul_c')).toEqual({ ...rule, ...given })
+    expect((await webhooks.rules(orgId)).find(({ id }) => id === 'rul_c')).toEqual({
+      ...rule,
+      ...numbersGiven,
+    })
     const error = await writesNothing(store, orgId, () => failure(webhooks.changeRule(change('org_none'))))
     expect(error.kind).toBe('not_found')
     const remove = { orgId, ruleId: 'rul_c', audit: makeAudit(orgId) }
@@ -234,9 +242,9 @@ export const ruleCases: Cases = {
     expect(await writesOnce(store, first.audit, () => webhooks.fireIncident(first))).toBe(true)
     expect(await writesNothing(store, orgId, () => webhooks.fireIncident(fire('fires')))).toBe(false)
     await webhooks.noteIncident({ id: `fires-${orgId}`, clearSinceMs: 9 })
-    const of = async () =>
+    const openIncidents = async () =>
       (await webhooks.openIncidents(orgId)).toSorted((a, b) => (a.subject < b.subject ? -1 : 1))
-    expect(await of()).toMatchObject([
+    expect(await openIncidents()).toMatchObject([
       { subject: 'a', state: 'firing', openedAtMs: 8, clearSinceMs: 9, data: { measure: 'count' } },
       { subject: 'b', state: 'pending', openedAtMs: 1, clearSinceMs: null },
     ])
@@ -251,8 +259,10 @@ export const ruleCases: Cases = {
     ).toEqual(['a'])
     expect(await webhooks.openIncident(open('later', 'b'))).toBe(true)
     await webhooks.deleteRule({ orgId, ruleId, audit: makeAudit(orgId) })
-    const left = await webhooks.incidents({ orgId, isOpen: null, limit: 9 })
-    expect(left.map(({ subject, resolvedAtMs }) => [subject, resolvedAtMs !== null])).toEqual([['a', true]])
+    const remainingIncidents = await webhooks.incidents({ orgId, isOpen: null, limit: 9 })
+    expect(remainingIncidents.map(({ subject, resolvedAtMs }) => [subject, resolvedAtMs !== null])).toEqual([
+      ['a', true],
+    ])
     await drain(store)
   },
 }

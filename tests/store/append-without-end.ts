@@ -8,7 +8,7 @@ const store = await openStore({ folder, now: noon })
 async function send(sender: number): Promise<never> {
   for (let n = 0; ; n++) {
     const size = 1 + ((n * 7) % 13)
-    const ids = Array.from({ length: size }, (_, at) => `${round}-${sender}-${n}-${at}`)
+    const ids = Array.from({ length: size }, (_, index) => `${round}-${sender}-${n}-${index}`)
     const resent = ids.slice(0, 1) // a duplicate inside the batch
     await store.events.append(
       makeBatch(

@@ -47,7 +47,7 @@ async function faultAfter(sql: string): Promise<AuditFault | undefined> {
   tamper(dir.path, sql)
   const { faults, chains } = await openDatabaseAdmin(dir.path).verifyAudit()
   expect(faults.length).toBe(1) // the other organization is sound
-  expect(chains.find((one) => one.orgId === 'org_other')?.count).toBe(2)
+  expect(chains.find((orgChain) => orgChain.orgId === 'org_other')?.count).toBe(2)
   return faults[0]
 }
 

@@ -82,8 +82,8 @@ test('one passphrase opens backups of every spelling, also those of earlier rele
   for (const earlier of [`${passphrase}\n`, `${passphrase}\r\n`, `\uFEFF${passphrase}`]) {
     const { path } = await make(passphrase)
     await encryptAgain(path, passphrase, earlier)
-    for (const given of [passphrase, earlier, passphrase.normalize('NFD')])
-      expect(await checkBackup(path, given)).toMatchObject({ ok: true, opened: true })
+    for (const candidate of [passphrase, earlier, passphrase.normalize('NFD')])
+      expect(await checkBackup(path, candidate)).toMatchObject({ ok: true, opened: true })
     expect(await checkBackup(path, 'another one')).toMatchObject({ ok: false, opened: false })
     rmSync(path)
   }
@@ -142,11 +142,11 @@ test('a flipped bit anywhere is detected', async () => {
     const good = readFileSync(path)
     const copy = temp.join('flipped.backup')
     const places = Array.from({ length: 40 }, (_, index) => Math.floor(((index + 0.5) * good.length) / 40))
-    for (const at of [0, ...places, good.length - 49, good.length - 20, good.length - 1]) {
+    for (const position of [0, ...places, good.length - 49, good.length - 20, good.length - 1]) {
       const bad = Buffer.from(good)
-      bad[at]! ^= 1 << (at % 8)
+      bad[position]! ^= 1 << (position % 8)
       writeFileSync(copy, bad)
-      expect([at, await isSound(copy)]).toEqual([at, false])
+      expect([position, await isSound(copy)]).toEqual([position, false])
     }
   }
 })
@@ -170,18 +170,18 @@ test('the list is newest first, marks damaged backups, and prunes only scheduled
     await make(null, 'scheduled'),
   ]
   writeFileSync(`${dir}/broken.backup`, 'x')
-  const before = await listBackups(dir)
-  expect(before.map(({ name }) => name)).toEqual([
+  const backupsBefore = await listBackups(dir)
+  expect(backupsBefore.map(({ name }) => name)).toEqual([
     ...scheduled.map(({ name }) => name).reverse(),
     sealed.name,
     plain.name,
     'broken.backup',
   ])
-  expect(before.at(-1)).toMatchObject({
+  expect(backupsBefore.at(-1)).toMatchObject({
     manifest: null,
     problem: expect.stringContaining('not a complete backup'),
   })
-  expect(before[0]).toMatchObject({ proof: { sha256: scheduled[2]!.sha256 } })
+  expect(backupsBefore[0]).toMatchObject({ proof: { sha256: scheduled[2]!.sha256 } })
   expect(await pruneBackups(dir, 1, '')).toEqual([scheduled[1]!.name, scheduled[0]!.name])
   expect(existsSync(plain.path)).toBe(true)
   expect(existsSync(`${scheduled[0]!.path}.proof.json`)).toBe(false)

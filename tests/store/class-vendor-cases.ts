@@ -26,7 +26,7 @@ interface Asked {
 
 const nameOf = (name: string | null) => (name === null ? 'missing' : { name })
 
-const asked: fc.Arbitrary<Asked> = fc.record({
+const queries: fc.Arbitrary<Asked> = fc.record({
   from: fc.integer({ min: 0, max: 4 }),
   until: fc.option(fc.integer({ min: 0, max: 5 })),
   siteIds: fc.constantFrom<string[] | undefined>(undefined, ['shop'], ['nowhere']),
@@ -34,20 +34,29 @@ const asked: fc.Arbitrary<Asked> = fc.record({
 })
 
 /** Compares the store's counts of some events with counts made here. */
-async function expectCounted(store: Store, made: { hour: number }[], { from, until, siteIds, types }: Asked) {
+async function expectCounted(
+  store: Store,
+  eventFields: { hour: number }[],
+  { from, until, siteIds, types }: Asked,
+) {
   const orgId = makeOrg().id
-  const events = made.map(({ hour, ...more }, n) =>
-    makeEvent(`e${n}`, { ...more, occurredAtMs: noon + hour * hourMs + n }),
+  const events = eventFields.map(({ hour, ...fields }, n) =>
+    makeEvent(`e${n}`, { ...fields, occurredAtMs: noon + hour * hourMs + n }),
   )
   if (events.length > 0) await store.events.append(makeBatch(orgId, events))
   const truth = new Map<string, number>()
-  for (const { class: of, vendor, siteId, type, occurredAtMs } of events) {
+  for (const { class: agentClass, vendor, siteId, type, occurredAtMs } of events) {
     const hour = Math.floor((occurredAtMs - noon) / hourMs)
     if (hour < from || (until !== null && hour >= until)) continue
     if (siteIds && !siteIds.includes(siteId)) continue
-    if (types && !types.some((one) => one === type || (one === 'agent.*' && type.startsWith('agent.'))))
+    if (
+      types &&
+      !types.some(
+        (filterType) => filterType === type || (filterType === 'agent.*' && type.startsWith('agent.')),
+      )
+    )
       continue
-    const key = JSON.stringify([nameOf(of), nameOf(vendor)])
+    const key = JSON.stringify([nameOf(agentClass), nameOf(vendor)])
     truth.set(key, (truth.get(key) ?? 0) + 1)
   }
   const { rows } = await store.events.classVendor({
@@ -63,8 +72,8 @@ async function expectCounted(store: Store, made: { hour: number }[], { from, unt
 
 export const classVendorCases: Cases = {
   async 'any events, of the hours, sites and types that were asked for'({ store }) {
-    const law = (made: { hour: number }[], of: Asked) => expectCounted(store, made, of)
-    await fc.assert(fc.asyncProperty(fc.array(event, { maxLength: 60 }), asked, law), { numRuns: runs(40) })
+    const law = (eventFields: { hour: number }[], query: Asked) => expectCounted(store, eventFields, query)
+    await fc.assert(fc.asyncProperty(fc.array(event, { maxLength: 60 }), queries, law), { numRuns: runs(40) })
   },
   async 'what is removed or erased counts no longer, what retention takes does'({ store, orgId }) {
     const events = Array.from({ length: 60 }, (_, n) =>
@@ -94,12 +103,12 @@ export const classVendorCases: Cases = {
     const events = Array.from({ length: 6_000 }, (_, n) =>
       makeEvent(`e${n}`, { class: `class ${n % 90}`, vendor: `vendor ${n}` }),
     )
-    for (let at = 0; at < events.length; at += 500)
-      await store.events.append(makeBatch(orgId, events.slice(at, at + 500)))
+    for (let offset = 0; offset < events.length; offset += 500)
+      await store.events.append(makeBatch(orgId, events.slice(offset, offset + 500)))
     const { rows } = await store.events.classVendor({ orgId, sinceMs: 0, untilMs: null })
     expect(rows.reduce((sum, { count }) => sum + count, 0)).toBe(6_000)
-    const named = rows.filter((row) => typeof row.vendor === 'object').map((row) => row.vendor)
-    expect(new Set(named.map((name) => JSON.stringify(name))).size).toBe(4_096)
+    const vendorNames = rows.filter((row) => typeof row.vendor === 'object').map((row) => row.vendor)
+    expect(new Set(vendorNames.map((name) => JSON.stringify(name))).size).toBe(4_096)
     expect(new Set(rows.map((row) => JSON.stringify(row.class))).size).toBe(65) // 64 and "other"
   },
 }

@@ -46,12 +46,12 @@ const filterMade = fc.record({
   subjects: listOf('ada', 'nobody', ''),
 })
 
-function matches(filter: { [list: string]: string[] | undefined }, one: EventRecord): boolean {
+function matches(filter: { [list: string]: string[] | undefined }, record: EventRecord): boolean {
   const has = (list: string[] | undefined, value: string | null) => list?.includes(value ?? '') ?? true
   return (
-    has(filter['vendors'], one.vendor) &&
-    has(filter['siteIds'], one.siteId) &&
-    has(filter['subjects'], one.subject)
+    has(filter['vendors'], record.vendor) &&
+    has(filter['siteIds'], record.siteId) &&
+    has(filter['subjects'], record.subject)
   )
 }
 
@@ -75,25 +75,25 @@ export const histogramCases: Cases = {
       text,
       edgesMade,
       fc.option(rangeMade),
-      async (made, filter, part, minutes, range) => {
+      async (eventFields, filter, part, minutes, range) => {
         const orgId = makeOrg().id
-        const events = made.map(recordOf)
+        const events = eventFields.map(recordOf)
         if (events.length > 0) await store.events.append(makeBatch(orgId, events))
         const edges = minutes.toSorted((a, b) => a - b).map((minute) => noon + minute * minuteMs)
         const sinceMs = range === null ? edges[0]! : noon + range.sinceMs * minuteMs
-        const found = await store.events.histogram({
+        const histogram = await store.events.histogram({
           orgId,
           edges,
           budgetMs,
           filter: { ...defined({ ...filter, text: part }), ...(range && { sinceMs }) },
         })
         const expected = events
-          .filter((one) => matches(filter, one) && one.occurredAtMs >= Math.max(sinceMs, edges[0]!))
-          .filter((one) => one.occurredAtMs < edges.at(-1)!)
+          .filter((record) => matches(filter, record) && record.occurredAtMs >= Math.max(sinceMs, edges[0]!))
+          .filter((record) => record.occurredAtMs < edges.at(-1)!)
           .filter(({ json }) => part === undefined || json.toUpperCase().includes(part.toUpperCase()))
-          .map((one) => `${one.outcome} ${edges.findLast((edge) => edge <= one.occurredAtMs)!}`)
-        expect(found.exactSinceMs).toBe(edges[0]!)
-        expect(new Map(found.rows.map((row) => [`${row.outcome} ${row.startMs}`, row.count]))).toEqual(
+          .map((record) => `${record.outcome} ${edges.findLast((edge) => edge <= record.occurredAtMs)!}`)
+        expect(histogram.exactSinceMs).toBe(edges[0]!)
+        expect(new Map(histogram.rows.map((row) => [`${row.outcome} ${row.startMs}`, row.count]))).toEqual(
           countBy(expected),
         )
       },
@@ -122,14 +122,14 @@ interface ParsedEvent {
   metadata?: { status?: unknown; bytes?: number } | null
 }
 
-const bytesOf = (one: EventRecord): number =>
-  Math.max(0, (JSON.parse(one.json) as ParsedEvent).metadata?.bytes ?? 0)
+const bytesOf = (record: EventRecord): number =>
+  Math.max(0, (JSON.parse(record.json) as ParsedEvent).metadata?.bytes ?? 0)
 
-const fieldOf = (one: EventRecord, field: TopField): string | null => {
+const fieldOf = (record: EventRecord, field: TopField): string | null => {
   if (field === 'key' || field === 'door') return null
   if (field !== 'userAgent' && field !== 'error' && field !== 'evidence' && field !== 'status')
-    return one[field]
-  const { agent, error, metadata } = JSON.parse(one.json) as ParsedEvent
+    return record[field]
+  const { agent, error, metadata } = JSON.parse(record.json) as ParsedEvent
   if (field === 'status') return typeof metadata?.status === 'number' ? `${metadata.status}` : null
   if (field === 'evidence') return agent.evidence == null ? null : JSON.stringify(agent.evidence)
   return (field === 'error' ? error : agent.userAgent) || null
@@ -162,40 +162,47 @@ export const topCases: Cases = {
       groupsMade,
       eventsMax,
       fc.boolean(),
-      async (made, filter, fields, max, onlyCart) => {
+      async (eventFields, filter, fields, max, onlyCart) => {
         const orgId = makeOrg().id
-        const events = made.map(recordOf)
+        const events = eventFields.map(recordOf)
         if (events.length > 0) await store.events.append(makeBatch(orgId, events))
         const matching = events
-          .filter((one) => matches(filter, one) && (!onlyCart || one.page === '/cart'))
-          .map((one, seq) => ({ one, seq }))
+          .filter((record) => matches(filter, record) && (!onlyCart || record.page === '/cart'))
+          .map((record, seq) => ({ one: record, seq }))
           .sort((a, b) => b.one.occurredAtMs - a.one.occurredAtMs || b.seq - a.seq)
-          .map(({ one }) => one)
+          .map(({ one: record }) => record)
         const newest = matching.slice(0, max)
-        const found = await store.events.top({
+        const top = await store.events.top({
           orgId,
           eventsMax: max,
           budgetMs,
           filter: defined(filter),
           ...(onlyCart && { also: [{ by: 'page' as const, values: ['/cart'] }] }),
-          groups: fields.map((by) => ({ by, max: 1_000, ...(onlyCart && { sum: 'bytes' as const }) })),
+          groups: fields.map((groupFields) => ({
+            by: groupFields,
+            max: 1_000,
+            ...(onlyCart && { sum: 'bytes' as const }),
+          })),
         })
-        expect([found.events, found.complete]).toEqual([newest.length, matching.length <= max])
-        expect([found.newestMs, found.oldestMs]).toEqual([
+        expect([top.events, top.complete]).toEqual([newest.length, matching.length <= max])
+        expect([top.newestMs, top.oldestMs]).toEqual([
           newest[0]?.occurredAtMs ?? null,
           newest.at(-1)?.occurredAtMs ?? null,
         ])
-        for (const [index, by] of fields.entries()) {
-          const keyOf = (one: EventRecord) => JSON.stringify(by.map((field) => fieldOf(one, field)))
-          const { rows, distinct } = found.groups[index]!
+        for (const [index, groupFields] of fields.entries()) {
+          const keyOf = (record: EventRecord) =>
+            JSON.stringify(groupFields.map((field) => fieldOf(record, field)))
+          const { rows, distinct } = top.groups[index]!
           const counts = countBy(newest.map(keyOf))
           expect(distinct).toBe(counts.size)
           expect(new Map(rows.map(({ values, count }) => [JSON.stringify(values), count]))).toEqual(counts)
           expect(rows.map(({ count }) => count)).toEqual([...counts.values()].sort((a, b) => b - a))
           for (const { values, lastMs, sum } of rows) {
-            const mine = newest.filter((one) => keyOf(one) === JSON.stringify(values))
-            expect(sum).toBe(onlyCart ? mine.reduce((all, one) => all + bytesOf(one), 0) : undefined)
-            const last = newest.find((one) => keyOf(one) === JSON.stringify(values))
+            const groupEvents = newest.filter((record) => keyOf(record) === JSON.stringify(values))
+            expect(sum).toBe(
+              onlyCart ? groupEvents.reduce((total, record) => total + bytesOf(record), 0) : undefined,
+            )
+            const last = newest.find((record) => keyOf(record) === JSON.stringify(values))
             expect(lastMs).toBe(last!.occurredAtMs)
           }
         }
@@ -251,21 +258,21 @@ export const newValuesCases: Cases = {
       fc.nat(40),
       fc.nat(40),
       fc.constantFrom('vendor', 'subject'),
-      async (all, from, length, field) => {
+      async (arrivals, from, length, field) => {
         const orgId = makeOrg().id
-        const events = all.map(({ made }, n) => recordOf(made, n))
-        for (const [n, one] of events.entries()) {
-          const keyId = all[n]!.isHistory ? 'key_history' : 'key_test'
-          await store.events.append({ ...makeBatch(orgId, [one]), keyId })
+        const events = arrivals.map(({ made: eventFields }, n) => recordOf(eventFields, n))
+        for (const [n, record] of events.entries()) {
+          const keyId = arrivals[n]!.isHistory ? 'key_history' : 'key_test'
+          await store.events.append({ ...makeBatch(orgId, [record]), keyId })
         }
-        const known = new Set<string>()
+        const knownValues = new Set<string>()
         const expected: { value: string; seq: number }[] = []
-        for (const [n, one] of events.entries()) {
+        for (const [n, record] of events.entries()) {
           const seq = n + 1
-          const value = field === 'vendor' ? one.vendor : one.subject
-          if (value === null || known.has(value) || seq > from + length) continue
-          known.add(value)
-          if (seq > from && !all[n]!.isHistory) expected.push({ value, seq })
+          const value = field === 'vendor' ? record.vendor : record.subject
+          if (value === null || knownValues.has(value) || seq > from + length) continue
+          knownValues.add(value)
+          if (seq > from && !arrivals[n]!.isHistory) expected.push({ value, seq })
         }
         const { values } = await store.events.newValues({
           orgId,

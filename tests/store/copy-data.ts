@@ -25,9 +25,9 @@ function eventOf(number: number, receivedAtMs: number) {
   const page = `/page/${number % 1_000}`
   const subject = number % 60 === 0 ? `subject ${number}` : null
   const json = JSON.stringify({ id, siteId, sessionId, number, text: hostile, vendor })
-  const more = { sessionId, siteId, vendor, occurredAtMs, page, subject, json, durationMs: number % 5 }
+  const fields = { sessionId, siteId, vendor, occurredAtMs, page, subject, json, durationMs: number % 5 }
   return makeEvent(id, {
-    ...more,
+    ...fields,
     tool: `tool ${number % 4}`,
     class: 'crawler',
     name: 'GPTBot',
@@ -66,18 +66,25 @@ export async function makeEverything(folder: string, events = 3_000): Promise<vo
     await store.accounts.create({ account, orgId, role: 'owner', audit: audit() })
     await store.keys.create({ key: makeKey(orgId), audit: audit() })
     await store.webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, `ep_${orgId}`), audit: audit() })
-    const of = { orgId, siteId: 'site-1', now: noon }
+    const scope = { orgId, siteId: 'site-1', now: noon }
     const tools = [{ name: hostile, digest: 'd', json: JSON.stringify({ name: hostile }) }]
-    await store.registry.pushTools({ ...of, tools, sitesMax: 9, replace: false, toolsMax: 9, versionsMax: 9 })
+    await store.registry.pushTools({
+      ...scope,
+      tools,
+      sitesMax: 9,
+      replace: false,
+      toolsMax: 9,
+      versionsMax: 9,
+    })
     const memory = {
       digest: 'd',
       json: `{"siteMap":${JSON.stringify(hostile)}}`,
       score: 17.5,
       computed: true,
     }
-    await store.registry.pushMemory({ ...of, ...memory, sitesMax: 9, versionsMax: 9 })
+    await store.registry.pushMemory({ ...scope, ...memory, sitesMax: 9, versionsMax: 9 })
     const robots = { text: hostile, fromMs: noon, setBy: 'cli', sitesMax: 9, versionsMax: 9 }
-    await store.robots.set({ ...of, ...robots, audit: audit() })
+    await store.robots.set({ ...scope, ...robots, audit: audit() })
     const link = { id: `shr_${orgId}`, orgId, tokenHash: `hash of ${orgId}`, name: hostile, content: '{}' }
     const times = { createdBy: account.id, createdAtMs: noon, expiresAtMs: noon + dayMs }
     const shared = { link: { ...link, ...times }, roles: ['owner' as const], linksMax: 9, endedBeforeMs: 0 }
@@ -184,9 +191,9 @@ function fillTables(folder: string): void {
 export function emptyTables(folder: string): string[] {
   const db = openDatabase(join(folder, 'sightglass.db'), { readonly: true })
   const tables = db.query<{ name: string }>(`SELECT name FROM sqlite_schema WHERE type = 'table'`).all()
-  const found = tables
+  const emptyNames = tables
     .map(({ name }) => name)
     .filter((name) => db.query(`SELECT 1 FROM ${name} LIMIT 1`).get() === null)
   db.close()
-  return found.filter((name) => !untouched.includes(name))
+  return emptyNames.filter((name) => !untouched.includes(name))
 }

@@ -18,10 +18,10 @@ import { failure } from './subject.ts'
 setDefaultTimeout(120_000)
 
 let temp: TempDir
-let made: Promise<string>
+let sourcePath: Promise<string>
 beforeAll(() => {
   temp = tempDir('copy')
-  made = (async () => {
+  sourcePath = (async () => {
     const folder = temp.join('made')
     await makeEverything(folder)
     return folder
@@ -30,7 +30,7 @@ beforeAll(() => {
 afterAll(() => temp.remove())
 
 async function source(name: string): Promise<string> {
-  cpSync(await made, temp.join(name), { recursive: true })
+  cpSync(await sourcePath, temp.join(name), { recursive: true })
   return temp.join(name)
 }
 
@@ -43,14 +43,14 @@ const request = (from: string, to: string, finish = false): CopyRequest => ({
 
 /** Runs a copy to its last step. `each` sees every step. */
 async function copy(
-  asked: CopyRequest,
-  each: (step: CopyStep) => Promise<void> | void = () => undefined,
+  command: CopyRequest,
+  onStep: (step: CopyStep) => Promise<void> | void = () => undefined,
 ): Promise<CopyStep> {
-  const opened = await openCopy(asked)
+  const opened = await openCopy(command)
   try {
     for (;;) {
       const step = await opened.step()
-      await each(step)
+      await onStep(step)
       if (step.phase === 'done' || step.phase === 'caught_up') return step
     }
   } finally {
@@ -87,21 +87,22 @@ test('everything is copied to a shared database and back, and both know every id
   const content = await contentOf(store)
   await store.close()
   const { url } = await database()
-  const there = await copy(request(folder, url))
-  expect(there.verdict).toMatchObject({ equal: true, faults: [] })
+  const copyResult = await copy(request(folder, url))
+  expect(copyResult.verdict).toMatchObject({ equal: true, faults: [] })
   const back = temp.join('back')
   const again = await copy(request(url, back))
   expect(again.verdict).toMatchObject({ equal: true, faults: [] })
   // The same rows with the same digests; the ids of erased events are no longer there to be equal in another form.
   const rowsOf = ({ verdict }: CopyStep, side: 'source' | 'target') =>
-    verdict!.checks.map((one) => ({ name: one.name, ...one[side] }))
-  expect(rowsOf(again, 'target')).toEqual(rowsOf(there, 'source'))
+    verdict!.checks.map((check) => ({ name: check.name, ...check[side] }))
+  expect(rowsOf(again, 'target')).toEqual(rowsOf(copyResult, 'source'))
   expect(again.verdict!.checks.length).toBeGreaterThan(40)
-  const { rows } = there.verdict!.checks.find(({ name }) => name === 'events')!.source
+  const { rows } = copyResult.verdict!.checks.find(({ name }) => name === 'events')!.source
   expect(rows).toBeGreaterThan(2_900)
-  const headsOf = (of: string) => JSON.parse(readFileSync(`${of}/audit-heads`, 'utf8')) as object
+  const headsOf = (folderPath: string) =>
+    JSON.parse(readFileSync(`${folderPath}/audit-heads`, 'utf8')) as object
   expect(headsOf(back)).toEqual(headsOf(folder))
-  const checkpointsOf = (of: string) => readFileSync(`${of}/audit-checkpoints`, 'utf8')
+  const checkpointsOf = (folderPath: string) => readFileSync(`${folderPath}/audit-checkpoints`, 'utf8')
   expect(checkpointsOf(back)).toBe(checkpointsOf(folder))
   await reopenCopied(url)
   await expectWhole(url, content)
@@ -160,8 +161,8 @@ async function liveCopy(from: string, to: string): Promise<void> {
   expect(live.acknowledged.length).toBeGreaterThan(5)
   const copied = await openAt(to)
   const resent = live.acknowledged.map((id) => makeEvent(id))
-  for (let at = 0; at < resent.length; at += 1_000) {
-    const part = resent.slice(at, at + 1_000)
+  for (let offset = 0; offset < resent.length; offset += 1_000) {
+    const part = resent.slice(offset, offset + 1_000)
     expect(await copied.events.append(makeBatch(orgId, part))).toMatchObject({ deduped: part.length })
   }
   expect((await copied.events.overview(orgId)).total).toBe(live.acknowledged.length)

@@ -7,7 +7,7 @@ import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import { failure, writesOnce, type Cases } from './subject.ts'
 import { runs } from '../support/runs.ts'
 
-const everything = { filter: {}, limit: 200, before: null, ceilingSeq: null }
+const everyEvent = { filter: {}, limit: 200, before: null, ceilingSeq: null }
 
 export const appendCases: Cases = {
   async 'an event comes back as it was, and only in its organization'({ store, orgId }) {
@@ -42,10 +42,12 @@ export const appendCases: Cases = {
     await again.close()
   },
   async 'equal ids in two organizations are two events'({ store, orgId }) {
-    const other = makeOrg().id
+    const otherOrgId = makeOrg().id
     expect(await store.events.append(makeBatch(orgId, [makeEvent('same')]))).toMatchObject({ accepted: 1 })
-    expect(await store.events.append(makeBatch(other, [makeEvent('same')]))).toMatchObject({ accepted: 1 })
-    expect((await store.events.overview(other)).total).toBe(1)
+    expect(await store.events.append(makeBatch(otherOrgId, [makeEvent('same')]))).toMatchObject({
+      accepted: 1,
+    })
+    expect((await store.events.overview(otherOrgId)).total).toBe(1)
   },
   async 'the same batch sent many times at once is stored once'({ store, orgId }) {
     const events = Array.from({ length: 50 }, (_, n) => makeEvent(`e${n}`))
@@ -78,7 +80,7 @@ export const appendCases: Cases = {
     good.push(...[1, 2, 3].map((n) => store.events.append(makeBatch(orgId, [makeEvent(`g${n}`)]))))
     for (const result of await Promise.all(good)) expect(result).toMatchObject({ accepted: 1 })
     for (const error of await Promise.all([bad, ...bads])) expect(error.kind).toBe('internal')
-    const page = await store.events.page({ orgId, ...everything })
+    const page = await store.events.page({ orgId, ...everyEvent })
     expect(page.events.map(({ json }) => json).toSorted()).toEqual(
       ['g0', 'g1', 'g2', 'g3'].map((id) => `{"id":"${id}"}`),
     )
@@ -91,11 +93,13 @@ export const appendCases: Cases = {
         fc.boolean(),
         async (texts, spaced) => {
           const orgId = makeOrg().id
-          const sent = texts.map((text) => (spaced ? JSON.stringify(JSON.parse(text), null, '\t') : text))
-          const events = sent.map((json, n) => makeEvent(`e${n}`, { json }))
+          const sentTexts = texts.map((text) =>
+            spaced ? JSON.stringify(JSON.parse(text), null, '\t') : text,
+          )
+          const events = sentTexts.map((json, n) => makeEvent(`e${n}`, { json }))
           await store.events.append(makeBatch(orgId, events))
           const tail = await store.events.tail({ orgId, filter: {}, afterSeq: 0, limit: 200 })
-          expect(tail.events.map(({ json }) => json)).toEqual(sent)
+          expect(tail.events.map(({ json }) => json)).toEqual(sentTexts)
         },
       ),
       { numRuns: runs(30) },
@@ -119,9 +123,9 @@ export const watchCases: Cases = {
     await store.events.append(makeBatch(orgId, [makeEvent('a')]))
     expect(heard).toContain(orgId) // a store that polls also announces other organizations, and some again
     stop()
-    const before = heard.length
+    const heardBefore = heard.length
     await store.events.append(makeBatch(orgId, [makeEvent('b')]))
-    expect(heard.length).toBe(before)
+    expect(heard.length).toBe(heardBefore)
   },
   async 'the tail gives what arrived after a number, and passes over what the filter leaves out'({
     store,
@@ -171,9 +175,9 @@ export const watchCases: Cases = {
     expect((await store.events.count(blocked)).count).toBe(0)
   },
   async 'following the tail during appends gives every event once, in order of arrival'({ store, orgId }) {
-    const sent = Array.from({ length: 40 }, (_, n) => n)
+    const numbers = Array.from({ length: 40 }, (_, n) => n)
     const sending = Promise.all(
-      sent.map((n) => store.events.append(makeBatch(orgId, [makeEvent(`${n}-a`), makeEvent(`${n}-b`)]))),
+      numbers.map((n) => store.events.append(makeBatch(orgId, [makeEvent(`${n}-a`), makeEvent(`${n}-b`)]))),
     )
     const seqs: number[] = []
     let afterSeq = 0
@@ -212,7 +216,8 @@ export const removeCases: Cases = {
         store.events.distinct({ ...time, of: 'session', step: 'day' }),
         store.events.overview(orgId),
       ])
-      const sum = ({ rows }: { rows: { count: number }[] }) => rows.reduce((all, { count }) => all + count, 0)
+      const sum = ({ rows }: { rows: { count: number }[] }) =>
+        rows.reduce((total, { count }) => total + count, 0)
       return [metrics.total, sum(breakdown), sum(durations), sum(distinct), overview.total]
     }
     const timed = { tool: 'cart.add', durationMs: 5, vendor: 'GPTBot' }
@@ -249,27 +254,27 @@ export const removeCases: Cases = {
     const edges = [range.sinceMs, noon - dayMs - 3_600_000]
     const agrees = async (stored: EventRecord[]) => {
       const counted = stored.filter(
-        (one) => one.occurredAtMs >= range.sinceMs && one.occurredAtMs < range.untilMs,
+        (event) => event.occurredAtMs >= range.sinceMs && event.occurredAtMs < range.untilMs,
       )
-      for (const [by, values] of [
+      for (const [field, values] of [
         ['vendor', ['v1', 'v2', 'nobody']],
         ['name', ['n3']],
       ] as const) {
-        const query = { ...range, by, stepMs: null, edges }
+        const query = { ...range, by: field, stepMs: null, edges }
         const expected = counted.map(
-          (one) => `${one.occurredAtMs < edges[1]! ? 0 : 1} ${one[by]} ${one.outcome}`,
+          (event) => `${event.occurredAtMs < edges[1]! ? 0 : 1} ${event[field]} ${event.outcome}`,
         )
-        const found = async (more: object) =>
-          (await store.events.breakdown({ ...query, ...more })).rows.flatMap(
+        const rowsFor = async (filter: object) =>
+          (await store.events.breakdown({ ...query, ...filter })).rows.flatMap(
             ({ value, outcome, startMs, count }) =>
               Array<string>(count).fill(`${edges.indexOf(startMs)} ${value} ${outcome}`),
           )
-        expect((await found({})).sort()).toEqual(expected.toSorted())
+        expect((await rowsFor({})).sort()).toEqual(expected.toSorted())
         const isAsked = (text: string) => values.some((value) => text.includes(` ${value} `))
-        expect((await found({ values: [...values] })).sort()).toEqual(expected.filter(isAsked).sort())
+        expect((await rowsFor({ values: [...values] })).sort()).toEqual(expected.filter(isAsked).sort())
       }
-      const some = { types: ['tool.*'], outcomes: ['error', 'none'] }
-      const { total, byType } = await store.events.metrics({ ...range, ...some, rowsMax: 0 })
+      const someFilter = { types: ['tool.*'], outcomes: ['error', 'none'] }
+      const { total, byType } = await store.events.metrics({ ...range, ...someFilter, rowsMax: 0 })
       const matching = counted.filter(({ type, outcome }) => type === 'tool.executed' && outcome === 'error')
       expect([total, byType]).toEqual([matching.length, { 'tool.executed': matching.length }])
     }
@@ -288,10 +293,10 @@ export const removeCases: Cases = {
     }
     const audit = makeAudit(orgId, { action: 'demo.removed' })
     expect(await store.events.removeSite({ orgId, siteId: 'demo', audit })).toBe(0)
-    const left = { orgId, siteIds: [], after: null, limit: 9, bytesMax: 1_000 }
-    const { tools } = await store.registry.tools({ ...left, withRemoved: true })
+    const registryQuery = { orgId, siteIds: [], after: null, limit: 9, bytesMax: 1_000 }
+    const { tools } = await store.registry.tools({ ...registryQuery, withRemoved: true })
     expect(tools.map(({ siteId }) => siteId)).toEqual(['kept'])
-    const { memories } = await store.registry.memories(left)
+    const { memories } = await store.registry.memories(registryQuery)
     expect(memories.map(({ siteId }) => siteId)).toEqual(['kept'])
     const memory = { orgId, siteId: 'demo' }
     expect(await store.registry.memoryVersions({ ...memory, limit: 9 })).toEqual([])
@@ -313,16 +318,16 @@ export const guardRailCases: Cases = {
       const orgId = makeOrg().id
       const filled = await store.events.append(makeBatch(orgId, distinct(member, max)))
       expect(filled).toMatchObject({ accepted: max, rejected: [] })
-      const more = [
+      const moreEvents = [
         makeEvent('known', { [member]: 'v1' }),
         makeEvent('beyond', { [member]: 'one-more' }),
         makeEvent('beyond', { [member]: 'v2' }), // the rejected one does not count as a first
         makeEvent(`${member}1`, { [member]: 'one-more' }), // stored already: a resend
       ]
-      const result = await store.events.append(makeBatch(orgId, more))
-      const railed = { index: 1, member, id: 'beyond', json: more[1]!.json }
+      const result = await store.events.append(makeBatch(orgId, moreEvents))
+      const railed = { index: 1, member, id: 'beyond', json: moreEvents[1]!.json }
       expect(result).toMatchObject({ accepted: 2, deduped: 1, rejected: [railed] })
-      const elsewhere = await store.events.append(makeBatch(makeOrg().id, more.slice(1, 2)))
+      const elsewhere = await store.events.append(makeBatch(makeOrg().id, moreEvents.slice(1, 2)))
       expect(elsewhere).toMatchObject({ accepted: 1, rejected: [] })
     }
   },

@@ -9,8 +9,8 @@ import { traceFilters } from '../../server/docs/gateway-model.ts'
 import { checkEvent } from '../../server/ingest/check-event.ts'
 
 test('numbers, names and CSV positions are unique', () => {
-  const made = [agentField, judgementField, vouchedField, arrivalField]
-  const numbers = [...eventFields.map(({ number }) => number), ...made, 14, 15, 16, 18, 19]
+  const fieldNumbers = [agentField, judgementField, vouchedField, arrivalField]
+  const numbers = [...eventFields.map(({ number }) => number), ...fieldNumbers, 14, 15, 16, 18, 19]
   expect(new Set(numbers).size).toBe(numbers.length)
   const places = eventFields.flatMap(({ csv }) => (csv === null ? [] : [csv]))
   expect(new Set(places).size).toBe(places.length)
@@ -40,10 +40,10 @@ test('validation reads every field at its path in the table, up to its longest v
   for (const { name, path, charsMax } of textFields) {
     const value = 'a'.repeat(charsMax)
     const [first, second] = path as readonly [string, string?]
-    const given = second === undefined ? { [first]: value } : { [first]: { [second]: value } }
+    const member = second === undefined ? { [first]: value } : { [first]: { [second]: value } }
     const event = { id: 'e', siteId: 's', sessionId: 's', occurredAt: '2026-06-23T12:00:00Z', type: 'a.b' }
-    const read = (more: object) => checkEvent({ ...event, outcome: 'success', ...more }, [])
-    expect([name, read(given)?.[name as (typeof recordFields)[number]]]).toEqual([name, value])
+    const read = (fields: object) => checkEvent({ ...event, outcome: 'success', ...fields }, [])
+    expect([name, read(member)?.[name as (typeof recordFields)[number]]]).toEqual([name, value])
     const longer = second === undefined ? { [first]: `${value}a` } : { [first]: { [second]: `${value}a` } }
     expect([name, read(longer)]).toEqual([name, null])
   }

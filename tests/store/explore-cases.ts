@@ -65,13 +65,16 @@ export const exploredEvent = fc.record({
 })
 type Made = Parameters<Parameters<typeof exploredEvent.map>[0]>[0]
 
-export function recordOf({ minute, isFirst, metadata: found, ...fields }: Made, n: number): EventRecord {
+export function recordOf(
+  { minute, isFirst, metadata: metadataFields, ...fields }: Made,
+  n: number,
+): EventRecord {
   const id = `e${n}`
   const { sessionId, outcome } = fields
   const decoy = { agent: { metadata: { plan: 'decoy' }, id }, error: 'the text "metadata":{"plan":"fake"}' }
   const whole = isFirst
-    ? { metadata: found, id, sessionId, ...decoy, outcome }
-    : { ...decoy, sessionId, id, outcome, metadata: found }
+    ? { metadata: metadataFields, id, sessionId, ...decoy, outcome }
+    : { ...decoy, sessionId, id, outcome, metadata: metadataFields }
   return makeEvent(id, { ...fields, occurredAtMs: noon + minute * minuteMs, json: JSON.stringify(whole) })
 }
 
@@ -88,7 +91,7 @@ const fieldNames: EventFieldName[] = [
   'type',
 ]
 export const paths = ['plan', 'cart', 'cart.size', 'cart.a.b', 'id', 'metadata.plan', 'nothing', 'a..b']
-const asked = fc.record({
+const queries = fc.record({
   measure: fc.constantFrom<ExploreMeasure>(...exploreMeasures),
   by: fc.oneof(
     fc.constant(null),
@@ -114,57 +117,61 @@ function memberOf(value: unknown, path: string): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   const object = value as { [name: string]: unknown }
   if (Object.hasOwn(object, path)) return object[path]
-  const dots = [...path].flatMap((char, at) => (char === '.' ? [at] : [])).reverse()
+  const dots = [...path].flatMap((char, index) => (char === '.' ? [index] : [])).reverse()
   for (const dot of dots) {
-    const found = memberOf(object[path.slice(0, dot)], path.slice(dot + 1))
-    if (Object.hasOwn(object, path.slice(0, dot)) && found !== undefined) return found
+    const member = memberOf(object[path.slice(0, dot)], path.slice(dot + 1))
+    if (Object.hasOwn(object, path.slice(0, dot)) && member !== undefined) return member
   }
   return undefined
 }
 
-export function memberText(one: EventRecord, path: string): string | null {
-  const found = memberOf((JSON.parse(one.json) as { metadata?: unknown }).metadata, path)
-  if (found === undefined || found === null || found === '') return null
-  return typeof found === 'string' ? found : JSON.stringify(found)
+export function memberText(event: EventRecord, path: string): string | null {
+  const member = memberOf((JSON.parse(event.json) as { metadata?: unknown }).metadata, path)
+  if (member === undefined || member === null || member === '') return null
+  return typeof member === 'string' ? member : JSON.stringify(member)
 }
 
-const valueOf = (one: EventRecord, by: ExploreQuery['by']): string | null =>
-  by === null
+const valueOf = (event: EventRecord, group: ExploreQuery['by']): string | null =>
+  group === null
     ? 'all'
-    : typeof by === 'object'
-      ? memberText(one, by.metadata)
-      : by === 'key' || by === 'door'
+    : typeof group === 'object'
+      ? memberText(event, group.metadata)
+      : group === 'key' || group === 'door'
         ? null
-        : one[by]
+        : event[group]
 
 const whole = (value: unknown): number | null =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null
 
-function tokensOf(found: unknown): number | null {
-  const [input, output] = ['input', 'output'].map((name) => whole(memberOf(found, name)))
-  return whole(found) ?? (input == null && output == null ? null : (input ?? 0) + (output ?? 0))
+function tokensOf(tokens: unknown): number | null {
+  const [input, output] = ['input', 'output'].map((name) => whole(memberOf(tokens, name)))
+  return whole(tokens) ?? (input == null && output == null ? null : (input ?? 0) + (output ?? 0))
 }
 
 /** What is measured of an event; null: nothing. */
-function measured(one: EventRecord, measure: ExploreMeasure): string | number | null {
-  const { metadata: found } = JSON.parse(one.json) as { metadata?: { [name: string]: unknown } | null }
+function measured(event: EventRecord, measure: ExploreMeasure): string | number | null {
+  const { metadata: eventMetadata } = JSON.parse(event.json) as {
+    metadata?: { [name: string]: unknown } | null
+  }
   if (measure === 'events') return 1
-  if (measure === 'errors') return one.outcome === 'error' ? 1 : null
-  if (measure === 'sessions') return one.sessionId
-  if (measure === 'subjects') return one.subject
-  if (measure === 'bytes') return whole(found?.['bytes'])
-  return measure === 'tokens' ? tokensOf(found?.['tokens']) : one.durationMs
+  if (measure === 'errors') return event.outcome === 'error' ? 1 : null
+  if (measure === 'sessions') return event.sessionId
+  if (measure === 'subjects') return event.subject
+  if (measure === 'bytes') return whole(eventMetadata?.['bytes'])
+  return measure === 'tokens' ? tokensOf(eventMetadata?.['tokens']) : event.durationMs
 }
 
 function numberOf(amounts: (string | number)[], measure: ExploreMeasure): number | null {
   if (measure === 'sessions' || measure === 'subjects') return new Set(amounts).size
   const share = { p50: 0.5, p95: 0.95, p99: 0.99 }[measure as string]
-  if (share === undefined) return (amounts as number[]).reduce((sum, one) => sum + one, 0)
+  if (share === undefined) return (amounts as number[]).reduce((sum, amount) => sum + amount, 0)
   return (amounts as number[]).toSorted((a, b) => a - b)[Math.ceil(share * amounts.length) - 1] ?? null
 }
 
-const takes = (wanted: string[] | undefined, value: string | null) =>
-  wanted?.some((one) => one === (value ?? '') || (one === 'agent.*' && value === 'agent.detected')) ?? true
+const takes = (acceptedValues: string[] | undefined, value: string | null) =>
+  acceptedValues?.some(
+    (pattern) => pattern === (value ?? '') || (pattern === 'agent.*' && value === 'agent.detected'),
+  ) ?? true
 
 /** In any string value, ignoring case. */
 function hasText(value: unknown, text: string): boolean {
@@ -174,9 +181,9 @@ function hasText(value: unknown, text: string): boolean {
 }
 
 /** Durations within the promised error; everything else equal. */
-function isNear(found: number | null, expected: number | null): boolean {
-  if (found === null || expected === null) return found === expected
-  return Math.abs(found - expected) <= Math.max(0.01, expected * 0.021)
+function isNear(actualValue: number | null, expected: number | null): boolean {
+  if (actualValue === null || expected === null) return actualValue === expected
+  return Math.abs(actualValue - expected) <= Math.max(0.01, expected * 0.021)
 }
 
 interface Numbers {
@@ -185,55 +192,61 @@ interface Numbers {
   steps: (number | null)[]
 }
 
-function expectNumbers(found: Numbers, events: EventRecord[], query: ExploreQuery): void {
+function expectNumbers(actualNumbers: Numbers, events: EventRecord[], query: ExploreQuery): void {
   const { edges, measure } = query
-  const amounts = events.map((one) => measured(one, measure)!)
-  expect(found.events).toBe(events.length)
+  const amounts = events.map((event) => measured(event, measure)!)
+  expect(actualNumbers.events).toBe(events.length)
   const expected = [
     numberOf(amounts, measure),
     ...edges.slice(1).map((end, step) =>
       numberOf(
-        amounts.filter((_, at) => events[at]!.occurredAtMs >= edges[step]! && events[at]!.occurredAtMs < end),
+        amounts.filter(
+          (_, index) => events[index]!.occurredAtMs >= edges[step]! && events[index]!.occurredAtMs < end,
+        ),
         measure,
       ),
     ),
   ]
-  const numbers = [found.total, ...found.steps]
+  const numbers = [actualNumbers.total, ...actualNumbers.steps]
   if (measure.startsWith('p'))
-    expect(numbers.map((one, at) => isNear(one, expected[at]!))).not.toContain(false)
+    expect(numbers.map((number, index) => isNear(number, expected[index]!))).not.toContain(false)
   else expect(numbers).toEqual(expected)
 }
 
-function expectExplored(found: Explored, matching: EventRecord[], query: ExploreQuery): void {
-  const groups = Map.groupBy(matching, (one) => valueOf(one, query.by))
-  expect([found.complete, found.isCut, found.expired]).toEqual([true, false, 0])
-  expectNumbers(found.all, matching, query)
+function expectExplored(exploration: Explored, matching: EventRecord[], query: ExploreQuery): void {
+  const groups = Map.groupBy(matching, (event) => valueOf(event, query.by))
+  expect([exploration.complete, exploration.isCut, exploration.expired]).toEqual([true, false, 0])
+  expectNumbers(exploration.all, matching, query)
   if (query.by === null) {
-    expect([found.rows, found.missing, found.other]).toEqual([[], null, null])
+    expect([exploration.rows, exploration.missing, exploration.other]).toEqual([[], null, null])
     return
   }
-  for (const row of found.rows) expectNumbers(row, groups.get(row.value) ?? [], query)
+  for (const row of exploration.rows) expectNumbers(row, groups.get(row.value) ?? [], query)
   const lacking = groups.get(null) ?? []
-  if (lacking.length > 0) expectNumbers(found.missing!, lacking, query)
-  else expect(found.missing).toBe(null)
-  const shown = new Set(found.rows.map(({ value }) => value))
+  if (lacking.length > 0) expectNumbers(exploration.missing!, lacking, query)
+  else expect(exploration.missing).toBe(null)
+  const shown = new Set(exploration.rows.map(({ value }) => value))
   // Sums of zero have no row.
   const sizeOf = (events: EventRecord[]) =>
     query.measure.startsWith('p')
       ? events.length
       : numberOf(
-          events.map((one) => measured(one, query.measure)!),
+          events.map((event) => measured(event, query.measure)!),
           query.measure,
         )!
-  const left = [...groups].filter(
+  const remainingGroups = [...groups].filter(
     ([value, events]) => value !== null && !shown.has(value) && sizeOf(events) > 0,
   )
-  expect(found.rows.length).toBe(Math.min(query.rowsMax, found.rows.length + left.length))
-  const least = Math.min(...found.rows.map(({ value }) => sizeOf(groups.get(value)!)))
-  for (const [, events] of left) expect(sizeOf(events)).toBeLessThanOrEqual(least)
-  const others = matching.filter((one) => left.some(([value]) => value === valueOf(one, query.by)))
-  expect(found.other?.values ?? 0).toBe(left.length)
-  if (left.length > 0) expectNumbers(found.other!, others, query)
+  expect(exploration.rows.length).toBe(
+    Math.min(query.rowsMax, exploration.rows.length + remainingGroups.length),
+  )
+  const smallestSize = Math.min(...exploration.rows.map(({ value }) => sizeOf(groups.get(value)!)))
+  for (const [, events] of remainingGroups) expect(sizeOf(events)).toBeLessThanOrEqual(smallestSize)
+  const otherEvents = matching.filter((event) =>
+    remainingGroups.some(([value]) => value === valueOf(event, query.by)),
+  )
+  expect(exploration.other?.values ?? 0).toBe(remainingGroups.length)
+  if (remainingGroups.length > 0) expectNumbers(exploration.other!, otherEvents, query)
 }
 
 const defined = <T extends object>(lists: T) =>
@@ -243,14 +256,14 @@ export const exploreCases: Cases = {
   async 'any measure by any field or member under any filter: what counting the events comes to'({ store }) {
     const property = fc.asyncProperty(
       fc.array(exploredEvent, { maxLength: 60 }),
-      fc.array(asked, { minLength: 4, maxLength: 12 }),
-      async (made, questions) => {
+      fc.array(queries, { minLength: 4, maxLength: 12 }),
+      async (eventFields, questions) => {
         const orgId = makeOrg().id
-        const events = made.map(recordOf)
+        const events = eventFields.map(recordOf)
         if (events.length > 0) await store.events.append(makeBatch(orgId, events))
         for (const {
           measure,
-          by,
+          by: group,
           vendors,
           types,
           siteIds,
@@ -258,33 +271,33 @@ export const exploreCases: Cases = {
           pages,
           plans,
           text,
-          ...more
+          ...options
         } of questions) {
-          const unit = more.isHourly ? 60 * minuteMs : 47 * minuteMs
-          const edges = more.edges.toSorted((a, b) => a - b).map((at) => noon + at * unit)
+          const unit = options.isHourly ? 60 * minuteMs : 47 * minuteMs
+          const edges = options.edges.toSorted((a, b) => a - b).map((edge) => noon + edge * unit)
           const query: ExploreQuery = {
             orgId,
             measure,
-            by,
+            by: group,
             edges,
-            rowsMax: more.rowsMax,
+            rowsMax: options.rowsMax,
             budgetMs,
             filter: defined({ vendors, types, siteIds, outcomes, text }),
             ...(pages && { also: [{ by: 'page' as const, values: pages }] }),
             ...(plans && { metadata: [{ path: 'plan', values: plans }] }),
           }
           const matching = events.filter(
-            (one) =>
-              takes(vendors, one.vendor) &&
-              takes(types, one.type) &&
-              takes(siteIds, one.siteId) &&
-              takes(outcomes, one.outcome) &&
-              takes(pages, one.page) &&
-              takes(plans, memberText(one, 'plan')) &&
-              (text === undefined || hasText(JSON.parse(one.json), text)) &&
-              one.occurredAtMs >= edges[0]! &&
-              one.occurredAtMs < edges.at(-1)! &&
-              measured(one, measure) !== null,
+            (event) =>
+              takes(vendors, event.vendor) &&
+              takes(types, event.type) &&
+              takes(siteIds, event.siteId) &&
+              takes(outcomes, event.outcome) &&
+              takes(pages, event.page) &&
+              takes(plans, memberText(event, 'plan')) &&
+              (text === undefined || hasText(JSON.parse(event.json), text)) &&
+              event.occurredAtMs >= edges[0]! &&
+              event.occurredAtMs < edges.at(-1)! &&
+              measured(event, measure) !== null,
           )
           expectExplored(await store.events.explore(query), matching, query)
         }
@@ -303,13 +316,13 @@ export const exploreCases: Cases = {
       budgetMs: -1,
       edges: [noon - minuteMs, noon + minuteMs],
     }
-    const none = { events: 0, total: 0, steps: [0], error: 0 }
-    const nothing = { rows: [], missing: null, other: null, all: none, isCut: false, expired: 0 }
-    expect(await store.events.explore(query)).toEqual({ ...nothing, complete: true })
+    const zeros = { events: 0, total: 0, steps: [0], error: 0 }
+    const emptyAnswer = { rows: [], missing: null, other: null, all: zeros, isCut: false, expired: 0 }
+    expect(await store.events.explore(query)).toEqual({ ...emptyAnswer, complete: true })
     await store.events.append(makeBatch(orgId, [makeEvent('e1')]))
-    expect(await store.events.explore(query)).toEqual({ ...nothing, complete: false })
-    const found = await store.events.explore({ ...query, budgetMs })
-    expect(found.missing).toEqual({ ...none, events: 1, total: 1, steps: [1] })
+    expect(await store.events.explore(query)).toEqual({ ...emptyAnswer, complete: false })
+    const exploration = await store.events.explore({ ...query, budgetMs })
+    expect(exploration.missing).toEqual({ ...zeros, events: 1, total: 1, steps: [1] })
   },
 
   async 'values beyond the limit count as others, and that is said'({ store, orgId }) {
@@ -318,7 +331,11 @@ export const exploreCases: Cases = {
       makeEvent(`e${n}`, { json: JSON.stringify({ id: `e${n}`, metadata: { plan } }) }),
     )
     await store.events.append(makeBatch(orgId, events))
-    const { rows, other, isCut } = await store.events.explore({
+    const {
+      rows,
+      other: otherGroup,
+      isCut,
+    } = await store.events.explore({
       orgId,
       filter: {},
       measure: 'events',
@@ -327,7 +344,7 @@ export const exploreCases: Cases = {
       budgetMs,
       edges: [noon - minuteMs, noon + minuteMs],
     })
-    expect([rows.map(({ value, total }) => [value, total]), other?.total, isCut]).toEqual([
+    expect([rows.map(({ value, total }) => [value, total]), otherGroup?.total, isCut]).toEqual([
       [['short', 1]],
       2,
       true,
@@ -353,10 +370,10 @@ export const exploreCases: Cases = {
       edges: [noon - minuteMs, noon + minuteMs],
     }
     const shares: number[] = []
-    const found = await store.events.explore(query, { onProgress: (share) => void shares.push(share) })
-    expect(found.all.total).toBe(1_200)
+    const exploration = await store.events.explore(query, { onProgress: (share) => void shares.push(share) })
+    expect(exploration.all.total).toBe(1_200)
     expect(shares.length).toBeGreaterThan(0)
-    expect(shares.every((share, at) => share >= (shares[at - 1] ?? 0) && share <= 1)).toBe(true)
+    expect(shares.every((share, index) => share >= (shares[index - 1] ?? 0) && share <= 1)).toBe(true)
     const stop = new AbortController()
     const running = store.events.explore(query, { signal: stop.signal, onProgress: () => stop.abort() })
     const waiting = store.events.explore(query, { signal: stop.signal })

@@ -17,83 +17,90 @@ const event = fc.record({
   outcome: fc.constantFrom('success', 'error'),
   minute: fc.integer({ min: 0, max: 400 }),
 })
-const some = <T>(...values: T[]) => fc.option(fc.uniqueArray(fc.constantFrom(...values), { minLength: 1 }))
-const asked = fc.record({
-  vendors: some('GPTBot', '(other)', '', 'nobody'),
-  classes: some('crawler', 'dom', ''),
-  outcomes: some('error', 'success'),
-  types: some('agent.*', 'tool.executed', 'agent.missed'),
-  siteIds: some('shop', 'nowhere'),
-  pages: some('/', '/cart', '', '/never'),
+const optionalValues = <T>(...values: T[]) =>
+  fc.option(fc.uniqueArray(fc.constantFrom(...values), { minLength: 1 }))
+const queries = fc.record({
+  vendors: optionalValues('GPTBot', '(other)', '', 'nobody'),
+  classes: optionalValues('crawler', 'dom', ''),
+  outcomes: optionalValues('error', 'success'),
+  types: optionalValues('agent.*', 'tool.executed', 'agent.missed'),
+  siteIds: optionalValues('shop', 'nowhere'),
+  pages: optionalValues('/', '/cart', '', '/never'),
   edges: fc.uniqueArray(fc.integer({ min: 0, max: 420 }), { minLength: 2, maxLength: 6 }),
 })
 
-const takes = (wanted: string[] | null, value: string | null) =>
-  wanted === null ||
-  wanted.some((one) => one === (value ?? '') || (one === 'agent.*' && value?.startsWith('agent.') === true))
+const takes = (acceptedValues: string[] | null, value: string | null) =>
+  acceptedValues === null ||
+  acceptedValues.some(
+    (pattern) => pattern === (value ?? '') || (pattern === 'agent.*' && value?.startsWith('agent.') === true),
+  )
 
 const key = (...parts: unknown[]) => JSON.stringify(parts)
 
-function addTo(counts: Map<string, number>, at: string, count = 1): void {
-  counts.set(at, (counts.get(at) ?? 0) + count)
+function addTo(counts: Map<string, number>, countKey: string, count = 1): void {
+  counts.set(countKey, (counts.get(countKey) ?? 0) + count)
 }
 
 const budgetMs = 10_000
 
 export const filteredCountsCases: Cases = {
   async 'any filter, any steps: what counting the events here comes to'({ store }) {
-    const property = fc.asyncProperty(fc.array(event, { maxLength: 60 }), asked, async (made, wanted) => {
-      const orgId = makeOrg().id
-      const events: EventRecord[] = made.map(({ minute, ...more }, n) =>
-        makeEvent(`e${n}`, { ...more, occurredAtMs: noon + minute * 60_000 }),
-      )
-      if (events.length > 0) await store.events.append(makeBatch(orgId, events))
-      const edges = wanted.edges.toSorted((a, b) => a - b).map((minute) => noon + minute * 60_000)
-      const { vendors, classes, outcomes, types, siteIds, pages } = wanted
-      const truth = { rows: new Map<string, number>(), page: new Map(), pair: new Map() }
-      for (const one of events) {
-        const startMs = edges.findLast((edge) => edge <= one.occurredAtMs)
-        if (startMs === undefined || startMs === edges.at(-1)) continue
-        const passes =
-          takes(vendors, one.vendor) &&
-          takes(classes, one.class) &&
-          takes(outcomes, one.outcome) &&
-          takes(types, one.type) &&
-          takes(siteIds, one.siteId) &&
-          takes(pages, one.page)
-        if (!passes) continue
-        addTo(truth.rows, key(one.type, one.outcome, startMs))
-        if (one.page !== null) addTo(truth.page, key(one.page, one.outcome, startMs))
-        if (one.type.startsWith('agent.'))
-          addTo(truth.pair, key(one.class ?? '', one.vendor ?? '', one.outcome, startMs))
-      }
-      const found = await store.events.filteredCounts({
-        orgId,
-        edges,
-        budgetMs,
-        filter: {
-          ...(vendors && { vendors }),
-          ...(classes && { classes }),
-          ...(outcomes && { outcomes }),
-          ...(types && { types }),
-          ...(siteIds && { siteIds }),
-        },
-        ...(pages && { also: [{ by: 'page' as const, values: pages }] }),
-        breakdowns: [{ by: 'page' }, { by: 'class', and: 'vendor', types: ['agent.*'] }],
-      })
-      const [page = [], pair = []] = found.breakdowns
-      const counts = (rows: [string, number][]) => new Map(rows)
-      expect([found.complete, found.expired]).toEqual([true, 0])
-      expect(counts(found.rows.map((row) => [key(row.type, row.outcome, row.startMs), row.count]))).toEqual(
-        truth.rows,
-      )
-      expect(counts(page.map((row) => [key(row.value, row.outcome, row.startMs), row.count]))).toEqual(
-        truth.page,
-      )
-      expect(
-        counts(pair.map((row) => [key(row.value, row.and, row.outcome, row.startMs), row.count])),
-      ).toEqual(truth.pair)
-    })
+    const property = fc.asyncProperty(
+      fc.array(event, { maxLength: 60 }),
+      queries,
+      async (eventFields, query) => {
+        const orgId = makeOrg().id
+        const events: EventRecord[] = eventFields.map(({ minute, ...fields }, n) =>
+          makeEvent(`e${n}`, { ...fields, occurredAtMs: noon + minute * 60_000 }),
+        )
+        if (events.length > 0) await store.events.append(makeBatch(orgId, events))
+        const edges = query.edges.toSorted((a, b) => a - b).map((minute) => noon + minute * 60_000)
+        const { vendors, classes, outcomes, types, siteIds, pages } = query
+        const truth = { rows: new Map<string, number>(), page: new Map(), pair: new Map() }
+        for (const record of events) {
+          const startMs = edges.findLast((edge) => edge <= record.occurredAtMs)
+          if (startMs === undefined || startMs === edges.at(-1)) continue
+          const passes =
+            takes(vendors, record.vendor) &&
+            takes(classes, record.class) &&
+            takes(outcomes, record.outcome) &&
+            takes(types, record.type) &&
+            takes(siteIds, record.siteId) &&
+            takes(pages, record.page)
+          if (!passes) continue
+          addTo(truth.rows, key(record.type, record.outcome, startMs))
+          if (record.page !== null) addTo(truth.page, key(record.page, record.outcome, startMs))
+          if (record.type.startsWith('agent.'))
+            addTo(truth.pair, key(record.class ?? '', record.vendor ?? '', record.outcome, startMs))
+        }
+        const filteredCounts = await store.events.filteredCounts({
+          orgId,
+          edges,
+          budgetMs,
+          filter: {
+            ...(vendors && { vendors }),
+            ...(classes && { classes }),
+            ...(outcomes && { outcomes }),
+            ...(types && { types }),
+            ...(siteIds && { siteIds }),
+          },
+          ...(pages && { also: [{ by: 'page' as const, values: pages }] }),
+          breakdowns: [{ by: 'page' }, { by: 'class', and: 'vendor', types: ['agent.*'] }],
+        })
+        const [page = [], pair = []] = filteredCounts.breakdowns
+        const counts = (rows: [string, number][]) => new Map(rows)
+        expect([filteredCounts.complete, filteredCounts.expired]).toEqual([true, 0])
+        expect(
+          counts(filteredCounts.rows.map((row) => [key(row.type, row.outcome, row.startMs), row.count])),
+        ).toEqual(truth.rows)
+        expect(counts(page.map((row) => [key(row.value, row.outcome, row.startMs), row.count]))).toEqual(
+          truth.page,
+        )
+        expect(
+          counts(pair.map((row) => [key(row.value, row.and, row.outcome, row.startMs), row.count])),
+        ).toEqual(truth.pair)
+      },
+    )
     await fc.assert(property, { numRuns: runs(60) })
   },
   async 'without time nothing is told, and what retention took is said'({ store, orgId }) {
@@ -102,11 +109,11 @@ export const filteredCountsCases: Cases = {
     )
     await store.events.append(makeBatch(orgId, events))
     const query = { orgId, edges: [noon, noon + 10 * hourMs], breakdowns: [], budgetMs }
-    const of = (vendor: string, more: { budgetMs?: number } = {}) =>
-      store.events.filteredCounts({ ...query, filter: { vendors: [vendor] }, ...more })
-    expect(await of('GPTBot', { budgetMs: -1 })).toMatchObject({ rows: [], complete: false })
+    const countsOf = (vendor: string, limits: { budgetMs?: number } = {}) =>
+      store.events.filteredCounts({ ...query, filter: { vendors: [vendor] }, ...limits })
+    expect(await countsOf('GPTBot', { budgetMs: -1 })).toMatchObject({ rows: [], complete: false })
     const sum = async (vendor: string) => {
-      const { rows, expired } = await of(vendor)
+      const { rows, expired } = await countsOf(vendor)
       return [rows.reduce((total, { count }) => total + count, 0), expired]
     }
     expect([await sum('GPTBot'), await sum('ClaudeBot')]).toEqual([

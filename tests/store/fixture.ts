@@ -64,7 +64,7 @@ export function fixtures(folder = fixturesFolder): Fixture[] {
 
 /** Makes a folder with one of everything (or with many events) and packs it. Returns its schema version. */
 export async function saveFixture(
-  into: string,
+  targetFolder: string,
   kind: 'everything' | 'sealed' = 'everything',
   zstdLevel = 19,
 ): Promise<number> {
@@ -79,9 +79,9 @@ export async function saveFixture(
   await copiesOf(openDatabaseAdmin(folder)).copyTo(temp.join('copy.db'))
   const packed = Bun.zstdCompressSync(readFileSync(temp.join('copy.db')), { level: zstdLevel })
   const heads = readFileSync(join(folder, 'audit-heads'), 'utf8')
-  mkdirSync(into, { recursive: true })
+  mkdirSync(targetFolder, { recursive: true })
   const suffix = kind === 'sealed' ? '-sealed' : ''
-  const stem = join(into, `schema-${String(schema).padStart(4, '0')}${suffix}`)
+  const stem = join(targetFolder, `schema-${String(schema).padStart(4, '0')}${suffix}`)
   writeFileSync(`${stem}.db.zst`, packed)
   writeFileSync(`${stem}.facts`, `${JSON.stringify({ schema, content, heads }, null, 1)}\n`)
   return schema
@@ -106,22 +106,22 @@ export async function fill(store: Store, orgId: string, batches = 60): Promise<v
     digest: name,
     json: JSON.stringify({ name }),
   }))
-  const of = { orgId, siteId: 'shop-acme', now: noon, sitesMax: 10 }
-  await store.registry.pushTools({ ...of, tools, replace: false, toolsMax: 10, versionsMax: 10 })
+  const options = { orgId, siteId: 'shop-acme', now: noon, sitesMax: 10 }
+  await store.registry.pushTools({ ...options, tools, replace: false, toolsMax: 10, versionsMax: 10 })
   const snapshot = { digest: 'd', json: '{"siteMap":{}}', score: 17, computed: true, versionsMax: 10 }
-  await store.registry.pushMemory({ ...of, ...snapshot })
+  await store.registry.pushMemory({ ...options, ...snapshot })
   // More than one sealed segment, some late arrivals, and a tail that is not folded yet.
-  for (let at = 0; at < batches; at++) {
+  for (let batchIndex = 0; batchIndex < batches; batchIndex++) {
     const events = Array.from({ length: 100 }, (_, index) => {
-      const number = at * 100 + index
+      const number = batchIndex * 100 + index
       const occurredAtMs = filledAtMs(number)
       const vendor = `vendor ${number % 13}`
       const type = number % 3 === 0 ? 'tool.executed' : 'agent.detected'
       const verdict = verdicts[number % 9] ?? null
       const agent = verdict === null ? {} : { agent: { vendor, verdict } }
       const json = JSON.stringify({ id: `evt_${number}`, number, vendor, odd: '\u2028 "é" 漢字', ...agent })
-      const more = { occurredAtMs, vendor, verdict, type, siteId: `site-${number % 4}`, json }
-      return makeEvent(`evt_${number}`, more)
+      const fields = { occurredAtMs, vendor, verdict, type, siteId: `site-${number % 4}`, json }
+      return makeEvent(`evt_${number}`, fields)
     })
     await store.events.append(makeBatch(orgId, events))
   }
@@ -168,7 +168,7 @@ async function fillSealed(store: Store, orgId: string): Promise<void> {
 
 export async function contentOf(store: Store): Promise<Content> {
   const orgs = (await store.orgs.list()).map(({ id }) => id).sort()
-  const found: Content = {
+  const content: Content = {
     orgs,
     accounts: (await store.accounts.list()).map(({ email }) => email).sort(),
     keys: [],
@@ -182,23 +182,23 @@ export async function contentOf(store: Store): Promise<Content> {
   }
   for (const orgId of orgs) {
     const everywhere = { orgId, siteIds: [], limit: 100, bytesMax: 1_000_000, after: null }
-    found.keys.push(...(await store.keys.list({ orgId })).map(({ hash }) => hash))
-    found.endpoints.push(...(await store.webhooks.endpoints(orgId)).map(({ endpoint }) => endpoint.url))
-    found.tools.push(
+    content.keys.push(...(await store.keys.list({ orgId })).map(({ hash }) => hash))
+    content.endpoints.push(...(await store.webhooks.endpoints(orgId)).map(({ endpoint }) => endpoint.url))
+    content.tools.push(
       ...(await store.registry.tools({ ...everywhere, withRemoved: true })).tools.map(({ json }) => json),
     )
-    found.memories.push(...(await store.registry.memories(everywhere)).memories.map(({ json }) => json))
-    found.events[orgId] = await eventsOf(store, orgId)
+    content.memories.push(...(await store.registry.memories(everywhere)).memories.map(({ json }) => json))
+    content.events[orgId] = await eventsOf(store, orgId)
     const { total } = await store.events.metrics({ orgId, sinceMs: 0, untilMs: null, rowsMax: 100_000 })
-    found.metrics[orgId] = total
-    const asked = { orgId, sinceMs: 0, untilMs: null, stepMs: null }
-    const { rows } = await store.events.breakdown({ ...asked, by: 'verdict' })
+    content.metrics[orgId] = total
+    const query = { orgId, sinceMs: 0, untilMs: null, stepMs: null }
+    const { rows } = await store.events.breakdown({ ...query, by: 'verdict' })
     const counts: Content['verdicts'][string] = {}
     for (const { value, count } of rows) counts[value ?? ''] = (counts[value ?? ''] ?? 0) + count
-    found.verdicts[orgId] = counts
+    content.verdicts[orgId] = counts
   }
-  for (const [orgId, { hash }] of Object.entries(await store.audit.heads())) found.trail[orgId] = hash
-  return found
+  for (const [orgId, { hash }] of Object.entries(await store.audit.heads())) content.trail[orgId] = hash
+  return content
 }
 
 const sentAt = /"occurredAt":"([^"]+)"|"number":(\d+)/
@@ -211,21 +211,21 @@ function sentAtMs(json: string): number {
 
 async function eventsOf(store: Store, orgId: string): Promise<{ total: number; texts: string }> {
   const events: StoredEvent[] = []
-  let before: Parameters<Store['events']['page']>[0]['before'] = null
+  let position: Parameters<Store['events']['page']>[0]['before'] = null
   do {
     const page: Awaited<ReturnType<Store['events']['page']>> = await store.events.page({
       orgId,
       filter: {},
       limit: 5_000,
-      before,
+      before: position,
       ceilingSeq: null,
     })
     events.push(...page.events)
-    before = page.next
-  } while (before !== null)
-  const sent = events.map(({ json, seq }) => ({ json, seq, atMs: sentAtMs(json) }))
-  sent.sort((a, b) => b.atMs - a.atMs || b.seq - a.seq)
-  const texts = new Bun.CryptoHasher('sha256').update(sent.map(({ json }) => json).join(''))
+    position = page.next
+  } while (position !== null)
+  const sentEvents = events.map(({ json, seq }) => ({ json, seq, atMs: sentAtMs(json) }))
+  sentEvents.sort((a, b) => b.atMs - a.atMs || b.seq - a.seq)
+  const texts = new Bun.CryptoHasher('sha256').update(sentEvents.map(({ json }) => json).join(''))
   return { total: events.length, texts: texts.digest('hex') }
 }
 

@@ -8,18 +8,18 @@ import { countAll, type Cases } from './subject.ts'
 import { runs } from '../support/runs.ts'
 
 async function searchAll(store: Store, orgId: string, text: string, limit: number): Promise<string[]> {
-  const found: string[] = []
-  let before: EventPosition | null = null
+  const foundIds: string[] = []
+  let position: EventPosition | null = null
   let ceilingSeq: number | null = null
   do {
-    const query = { orgId, filter: { text }, limit, before, ceilingSeq }
+    const query = { orgId, filter: { text }, limit, before: position, ceilingSeq }
     const page: Awaited<ReturnType<Store['events']['page']>> = await store.events.page(query)
     expect(page.events.length).toBeLessThanOrEqual(limit)
-    found.push(...page.events.map(({ json }) => json))
-    before = page.next
+    foundIds.push(...page.events.map(({ json }) => json))
+    position = page.next
     ceilingSeq = page.ceilingSeq
-  } while (before !== null)
-  return found
+  } while (position !== null)
+  return foundIds
 }
 
 const texted = (n: number, text: string): EventRecord =>
@@ -49,16 +49,16 @@ export const countCases: Cases = {
         fc.array(word, { minLength: 1, maxLength: 30 }),
         word,
         fc.integer({ min: 1, max: 7 }),
-        async (words, wanted, limit) => {
+        async (words, searchText, limit) => {
           const orgId = makeOrg().id
           const events = words.map((text, n) => texted(n, `so ${text} it is`))
           await store.events.append(makeBatch(orgId, events))
           const expected = events
             .map((event, arrival) => ({ event, arrival, text: words[arrival]! }))
-            .filter(({ text }) => text.toUpperCase().includes(wanted.toUpperCase()))
+            .filter(({ text }) => text.toUpperCase().includes(searchText.toUpperCase()))
             .toSorted((a, b) => b.event.occurredAtMs - a.event.occurredAtMs || b.arrival - a.arrival)
             .map(({ event }) => event.json)
-          expect(await searchAll(store, orgId, wanted.toUpperCase(), limit)).toEqual(expected)
+          expect(await searchAll(store, orgId, searchText.toUpperCase(), limit)).toEqual(expected)
         },
       ),
       { numRuns: runs(40) },
@@ -68,9 +68,9 @@ export const countCases: Cases = {
 
 const sessionEvent = (n: number, session: string, trust: string): EventRecord => {
   const agent = { class: 'dom', vendor: `v${n}`, trust }
-  const named = { siteId: 'shop', sessionId: session, type: 'agent.detected', outcome: 'success' }
-  const json = JSON.stringify({ id: `s${n}`, ...named, agent })
-  return makeEvent(`s${n}`, { ...named, ...agent, occurredAtMs: noon + n, json })
+  const fields = { siteId: 'shop', sessionId: session, type: 'agent.detected', outcome: 'success' }
+  const json = JSON.stringify({ id: `s${n}`, ...fields, agent })
+  return makeEvent(`s${n}`, { ...fields, ...agent, occurredAtMs: noon + n, json })
 }
 
 export const sessionCases: Cases = {
@@ -94,16 +94,16 @@ export const sessionCases: Cases = {
     expect(first.sessions).toMatchObject([
       { id: 'odd', events: 3, trust: 'verified', vendor: 'v3', firstSeenAtMs: noon + 1 },
     ])
-    const rest = await store.sessions.page({
+    const remainingPage = await store.sessions.page({
       ...query,
       limit: 9,
       before: first.next,
       ceilingSeq: first.ceilingSeq,
     })
-    expect(rest.sessions).toMatchObject([
+    expect(remainingPage.sessions).toMatchObject([
       { id: 'even', events: 3, trust: 'declared', vendor: 'v2', isCut: false },
     ])
-    expect(rest.next).toBeNull()
+    expect(remainingPage.next).toBeNull()
     const cut = await store.sessions.page({ ...query, limit: 9, eventsMax: 2 })
     expect(cut.sessions.map(({ events: counted, isCut }) => [counted, isCut])).toEqual([
       [2, true],
@@ -116,15 +116,15 @@ export const sessionCases: Cases = {
   }) {
     const events = Array.from({ length: 23 }, (_, n) => sessionEvent(n, 'one', 'detected'))
     await store.events.append(makeBatch(orgId, events.toReversed()))
-    const told: string[] = []
-    let after: EventPosition | null = null
+    const storyIds: string[] = []
+    let position: EventPosition | null = null
     do {
-      const query = { orgId, sessionId: 'one', after, ceilingSeq: null, limit: 5, eventsMax: 100 }
+      const query = { orgId, sessionId: 'one', after: position, ceilingSeq: null, limit: 5, eventsMax: 100 }
       const story: Awaited<ReturnType<Store['sessions']['story']>> = await store.sessions.story(query)
-      told.push(...story!.events.map(({ json }) => json))
-      after = story!.next
-    } while (after !== null)
-    expect(told).toEqual(events.map(({ json }) => json))
+      storyIds.push(...story!.events.map(({ json }) => json))
+      position = story!.next
+    } while (position !== null)
+    expect(storyIds).toEqual(events.map(({ json }) => json))
     const unknown = { orgId, sessionId: 'two', after: null, ceilingSeq: null, limit: 5, eventsMax: 100 }
     expect(await store.sessions.story(unknown)).toBeNull()
   },
@@ -135,7 +135,7 @@ const tool = (name: string, digest: string) => ({ name, digest, json: `{"name":"
 export const registryCases: Cases = {
   async 'tools: only changes make versions, only the newest are kept'({ store, orgId }) {
     const limits = { sitesMax: 2, toolsMax: 3, versionsMax: 3 }
-    const push = (tools: ReturnType<typeof tool>[], more = {}) =>
+    const push = (tools: ReturnType<typeof tool>[], options = {}) =>
       store.registry.pushTools({
         orgId,
         siteId: 'shop',
@@ -143,7 +143,7 @@ export const registryCases: Cases = {
         replace: false,
         now: noon,
         ...limits,
-        ...more,
+        ...options,
       })
     expect(await push([tool('a', '1'), tool('b', '1')])).toEqual({
       added: 2,
@@ -166,9 +166,9 @@ export const registryCases: Cases = {
       ['added', 1],
     ])
     for (const digest of ['3', '4', '5']) await push([tool('b', digest)])
-    const kept = await store.registry.tool({ orgId, siteId: 'shop', name: 'b', limit: 10 })
-    expect(kept?.versions.map(({ version }) => version)).toEqual([6, 5, 4])
-    expect(kept?.tool).toMatchObject({
+    const toolHistory = await store.registry.tool({ orgId, siteId: 'shop', name: 'b', limit: 10 })
+    expect(toolHistory?.versions.map(({ version }) => version)).toEqual([6, 5, 4])
+    expect(toolHistory?.tool).toMatchObject({
       version: 6,
       firstAtMs: noon,
       removedAtMs: null,
@@ -178,9 +178,16 @@ export const registryCases: Cases = {
   async 'tools: beyond a limit nothing of a push is stored'({ store, orgId }) {
     const limits = { sitesMax: 1, toolsMax: 2, versionsMax: 3, replace: false, now: noon }
     await store.registry.pushTools({ orgId, siteId: 'shop', tools: [tool('a', '1')], ...limits })
-    const over = { orgId, siteId: 'shop', tools: [tool('a', '2'), tool('b', '1'), tool('c', '1')], ...limits }
-    expect(await store.registry.pushTools(over)).toEqual({ over: 'tools' })
-    expect(await store.registry.pushTools({ ...over, siteId: 'blog', tools: [tool('a', '1')] })).toEqual({
+    const oversizedPush = {
+      orgId,
+      siteId: 'shop',
+      tools: [tool('a', '2'), tool('b', '1'), tool('c', '1')],
+      ...limits,
+    }
+    expect(await store.registry.pushTools(oversizedPush)).toEqual({ over: 'tools' })
+    expect(
+      await store.registry.pushTools({ ...oversizedPush, siteId: 'blog', tools: [tool('a', '1')] }),
+    ).toEqual({
       over: 'sites',
     })
     const query = { orgId, siteIds: [], withRemoved: true, after: null, limit: 10, bytesMax: 1_000 }
@@ -202,18 +209,18 @@ export const registryCases: Cases = {
       { limit: 99, bytesMax: 30 },
     ]) {
       const names: string[] = []
-      let after: { siteId: string; name: string } | null = null
+      let position: { siteId: string; name: string } | null = null
       for (let hasMore = true; hasMore;) {
-        const query = { orgId, siteIds: [], withRemoved: false, after, ...size }
+        const query = { orgId, siteIds: [], withRemoved: false, after: position, ...size }
         const page: Awaited<ReturnType<Store['registry']['tools']>> = await store.registry.tools(query)
         names.push(...page.tools.map(({ siteId, name }) => siteId + name))
         hasMore = page.hasMore
-        after = page.tools.at(-1) ?? null
-        if (after !== null) after = { siteId: after.siteId, name: after.name }
+        position = page.tools.at(-1) ?? null
+        if (position !== null) position = { siteId: position.siteId, name: position.name }
       }
       expect(names).toEqual(['ax', 'ay', 'az', 'bx', 'by', 'bz'])
     }
-    const other = {
+    const otherQuery = {
       orgId: makeOrg().id,
       siteIds: [],
       withRemoved: true,
@@ -221,7 +228,7 @@ export const registryCases: Cases = {
       limit: 9,
       bytesMax: 999,
     }
-    expect(await store.registry.tools(other)).toEqual({ tools: [], hasMore: false })
+    expect(await store.registry.tools(otherQuery)).toEqual({ tools: [], hasMore: false })
   },
   async 'memory: versions, the newest, one of old, and none'({ store, orgId }) {
     const limits = { sitesMax: 1, versionsMax: 2 }
@@ -269,7 +276,7 @@ export const registryCases: Cases = {
 export const ingestCountCases: Cases = {
   async 'counts add up by hour and key; old ones go'({ store, orgId }) {
     const hourMs = 3_600_000
-    const count = (hour: number, more = {}) => ({
+    const count = (hour: number, fields = {}) => ({
       orgId,
       keyId: 'key_a',
       hourStartMs: hour * hourMs,
@@ -280,7 +287,7 @@ export const ingestCountCases: Cases = {
       rejected: 1,
       aheadMaxMs: 10,
       behindMinMs: 100 as number | null,
-      ...more,
+      ...fields,
     })
     const add = (counts: ReturnType<typeof count>[], keptSinceMs = 0) =>
       store.ingestCounts.add({ counts, keptSinceMs })
@@ -304,8 +311,8 @@ export const ingestCountCases: Cases = {
     orgId,
   }) {
     const hourMs = 3_600_000
-    const count = (scope: string, more: Partial<ScopeCount> = {}): ScopeCount => {
-      return { scope, mapped: 0, modelCalls: 0, leftOut: 0, refused: 0, ...more }
+    const count = (scope: string, fields: Partial<ScopeCount> = {}): ScopeCount => {
+      return { scope, mapped: 0, modelCalls: 0, leftOut: 0, refused: 0, ...fields }
     }
     const numbers = { rejected: 1, aheadMaxMs: 0, behindMinMs: 0, keptSinceMs: 0 }
     const scopes = [count('ai', { mapped: 2, refused: 1 }), count('', { modelCalls: 3 })]
@@ -316,33 +323,35 @@ export const ingestCountCases: Cases = {
     const add = (counts: ScopeCount[], atMs = hourStartMs, keptSinceMs = 0) =>
       store.ingestCounts.add({
         counts: [],
-        scopes: counts.map((one) => ({ ...one, orgId, hourStartMs: atMs })),
+        scopes: counts.map((scopeCount) => ({ ...scopeCount, orgId, hourStartMs: atMs })),
         keptSinceMs,
       })
     await add([count('ai', { mapped: -1, refused: 1 }), count('é\ufffd', { leftOut: 1 })])
     const ai = count('ai', { mapped: 2, refused: 2 })
     const listed = (sinceMs: number) => store.ingestCounts.scopes({ orgId, sinceMs })
-    const rest = [count('', { modelCalls: 3 }), count('é\ufffd', { leftOut: 1 })]
-    expect(await listed(0)).toEqual([ai, ...rest])
+    const remainingCounts = [count('', { modelCalls: 3 }), count('é\ufffd', { leftOut: 1 })]
+    expect(await listed(0)).toEqual([ai, ...remainingCounts])
     // Three names have rows already.
-    const many = Array.from({ length: 150 }, (_, n) => count(`s${String(n).padStart(3, '0')}`, { mapped: 1 }))
-    await store.events.append({ ...batch, count: { ...numbers, scopes: many } })
-    await add(many)
-    const [others, ...named] = await listed(0)
-    expect([others, named.length]).toEqual([count('(other)', { mapped: 106 }), 100])
-    expect(named.filter(({ scope }) => scope.startsWith('s'))).toEqual(
-      many.slice(0, 97).map((one) => ({ ...one, mapped: 2 })),
+    const manyCounts = Array.from({ length: 150 }, (_, n) =>
+      count(`s${String(n).padStart(3, '0')}`, { mapped: 1 }),
+    )
+    await store.events.append({ ...batch, count: { ...numbers, scopes: manyCounts } })
+    await add(manyCounts)
+    const [otherScopes, ...namedScopes] = await listed(0)
+    expect([otherScopes, namedScopes.length]).toEqual([count('(other)', { mapped: 106 }), 100])
+    expect(namedScopes.filter(({ scope }) => scope.startsWith('s'))).toEqual(
+      manyCounts.slice(0, 97).map((scopeCount) => ({ ...scopeCount, mapped: 2 })),
     )
     await add([count('later', { mapped: 1 })], hourStartMs + hourMs, hourStartMs + hourMs)
     expect(await listed(0)).toEqual([count('later', { mapped: 1 })])
     expect(await store.ingestCounts.scopes({ orgId: makeOrg().id, sinceMs: 0 })).toEqual([])
   },
   async 'times are told'({ store, orgId }) {
-    const before = await store.times()
+    const timesBefore = await store.times()
     await store.events.append(makeBatch(orgId, [makeEvent('timed')]))
-    const after = await store.times()
-    const sum = (counts: number[]) => counts.reduce((total, one) => total + one, 0)
-    expect(sum(after.append.counts)).toBe(sum(before.append.counts) + 1)
-    expect(sum(after.commit.counts)).toBeGreaterThan(sum(before.commit.counts))
+    const timesAfter = await store.times()
+    const sum = (counts: number[]) => counts.reduce((total, count) => total + count, 0)
+    expect(sum(timesAfter.append.counts)).toBe(sum(timesBefore.append.counts) + 1)
+    expect(sum(timesAfter.commit.counts)).toBeGreaterThan(sum(timesBefore.commit.counts))
   },
 }

@@ -85,8 +85,8 @@ export const accountCases: Cases = {
       store.accounts.setPassword({ accountId: mine.id, passwordHash: '$argon2id$two', audit }),
     )
     expect((await store.accounts.findByEmail(mine.email))?.passwordHash).toBe('$argon2id$two')
-    const found = await Promise.all(signIns.map((signIn) => store.signIns.find(signIn.tokenHash)))
-    expect(found.map((view) => view !== null)).toEqual([false, false, true])
+    const signInViews = await Promise.all(signIns.map((signIn) => store.signIns.find(signIn.tokenHash)))
+    expect(signInViews.map((view) => view !== null)).toEqual([false, false, true])
   },
   async 'the password of nobody is not_found'({ store, orgId }) {
     const command = { accountId: newId('usr'), passwordHash: 'x', audit: makeAudit(orgId) }
@@ -174,22 +174,22 @@ export const passwordLinkCases: Cases = {
     orgId,
   }) {
     const account = makeAccount()
-    const other = makeAccount()
-    for (const each of [account, other])
-      await store.accounts.create({ account: each, orgId, role: 'admin', audit: makeAudit(orgId) })
+    const otherAccount = makeAccount()
+    for (const member of [account, otherAccount])
+      await store.accounts.create({ account: member, orgId, role: 'admin', audit: makeAudit(orgId) })
     const begin = (network: string, createdAtMs: number) =>
       store.signIns.create({
         signIn: { ...makeSignIn(account.id, orgId), createdAtMs },
         network,
         audit: makeAudit(orgId),
       })
-    for (let at = 0; at < 22; at++) await begin(`203.0.113.${at}`, noon + at)
+    for (let index = 0; index < 22; index++) await begin(`203.0.113.${index}`, noon + index)
     const knows = (network: string, accountId = account.id, sinceMs = 0) =>
       store.signIns.knowsNetwork({ accountId, network, sinceMs })
     expect(
-      await Promise.all(['203.0.113.1', '203.0.113.2', '203.0.113.21'].map((each) => knows(each))),
+      await Promise.all(['203.0.113.1', '203.0.113.2', '203.0.113.21'].map((network) => knows(network))),
     ).toEqual([false, true, true])
-    expect(await knows('203.0.113.21', other.id)).toBe(false)
+    expect(await knows('203.0.113.21', otherAccount.id)).toBe(false)
     expect(await knows('203.0.113.21', account.id, noon + 21)).toBe(false)
     await store.signIns.prune({ now: 0, idleMs: 0, networksBeforeMs: noon + 21 })
     expect([await knows('203.0.113.20'), await knows('203.0.113.21')]).toEqual([false, true])
@@ -223,8 +223,8 @@ export const passwordLinkCases: Cases = {
       accountId: account.id,
       expiresAtMs: noon + 1,
     }
-    const made = makeAudit(orgId)
-    await writesOnce(store, made, () => store.accounts.createLink({ link, audit: made }))
+    const auditEntry = makeAudit(orgId)
+    await writesOnce(store, auditEntry, () => store.accounts.createLink({ link, audit: auditEntry }))
     const reset = { linkHash, passwordHash: '$argon2id$new', now: noon, auditId: newId('aud') }
     expect(await store.accounts.resetPassword(reset)).toBe('done')
     expect((await store.accounts.findByEmail(account.email))?.passwordHash).toBe('$argon2id$new')

@@ -22,10 +22,10 @@ export type InProcess = Awaited<ReturnType<typeof openInProcess>>
 export async function openInProcess(folder: string) {
   const db = openReaderConnection(databasePath(folder))
   const events = compactEventReader(db, idsInRuns(db))
-  const none = () => {
+  const refuse = () => {
     throw new Error('not in this process')
   }
-  const context: ReadContext = { db, orm: ormOn(db), events, folder, health: none }
+  const context: ReadContext = { db, orm: ormOn(db), events, folder, health: refuse }
   const store = await storeOver({
     verbs: Object.keys(readVerbs),
     writes: () => false,
@@ -37,10 +37,10 @@ export async function openInProcess(folder: string) {
       const result = run(context, query)
       return isSliced(result) ? atOnce(result) : result
     },
-    write: none,
-    append: none,
-    commitTimes: none,
-    maintain: none,
+    write: refuse,
+    append: refuse,
+    commitTimes: refuse,
+    maintain: refuse,
     requirePresent: async () => undefined,
     close: async () => db.close(),
   })

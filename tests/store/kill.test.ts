@@ -43,9 +43,9 @@ test(`${rounds} kills in the middle of appending lose nothing that was acknowled
     child.signal('SIGKILL')
     expect(await child.exited).toBe(killedBySignal)
     for (const line of child.stdout().split('\n').slice(0, -1)) {
-      const [first = '', ...rest] = line.split(' ')
-      if (first === 'audit') audited.add(rest[0] ?? '')
-      else for (const id of [first, ...rest]) acknowledged.add(id)
+      const [first = '', ...words] = line.split(' ')
+      if (first === 'audit') audited.add(words[0] ?? '')
+      else for (const id of [first, ...words]) acknowledged.add(id)
     }
     const store = await openStore({ folder: dir.path, now: noon })
     const stored = await storedIds(store)

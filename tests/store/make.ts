@@ -12,12 +12,12 @@ import { newApiKey, newId, newToken, sha256Hex } from '../../server/ids.ts'
 
 export const noon = Date.UTC(2026, 5, 1, 12)
 
-export function makeOrg(more: Partial<Org> = {}): Org {
+export function makeOrg(fields: Partial<Org> = {}): Org {
   const id = newId('org')
-  return { id, slug: id.toLowerCase(), name: 'Acme', createdAtMs: noon, ...more }
+  return { id, slug: id.toLowerCase(), name: 'Acme', createdAtMs: noon, ...fields }
 }
 
-export function makeAudit(orgId: string, more: Partial<AuditEntry> = {}): AuditEntry {
+export function makeAudit(orgId: string, fields: Partial<AuditEntry> = {}): AuditEntry {
   return {
     id: newId('aud'),
     orgId,
@@ -26,17 +26,17 @@ export function makeAudit(orgId: string, more: Partial<AuditEntry> = {}): AuditE
     target: 'thing_1',
     metadata: { label: 'a thing', before: null, after: { n: 1 } },
     occurredAtMs: noon,
-    ...more,
+    ...fields,
   }
 }
 
-export function makeAccount(more: Partial<Account> = {}): Account {
+export function makeAccount(fields: Partial<Account> = {}): Account {
   const id = newId('usr')
   const email = `${id.toLowerCase()}@example.org`
-  return { id, email, passwordHash: '$argon2id$one', operator: false, createdAtMs: noon, ...more }
+  return { id, email, passwordHash: '$argon2id$one', operator: false, createdAtMs: noon, ...fields }
 }
 
-export function makeSignIn(accountId: string, orgId: string, more: Partial<SignIn> = {}): SignIn {
+export function makeSignIn(accountId: string, orgId: string, fields: Partial<SignIn> = {}): SignIn {
   return {
     id: newId('ses'),
     tokenHash: sha256Hex(newToken()),
@@ -48,12 +48,12 @@ export function makeSignIn(accountId: string, orgId: string, more: Partial<SignI
     address: '127.0.0.1',
     userAgent: 'test',
     byProvider: false,
-    ...more,
+    ...fields,
   }
 }
 
-export function makeKey(orgId: string, more: Partial<ApiKey> = {}): ApiKey {
-  const key = newApiKey(more.kind ?? 'ingest')
+export function makeKey(orgId: string, fields: Partial<ApiKey> = {}): ApiKey {
+  const key = newApiKey(fields.kind ?? 'ingest')
   return {
     id: newId('key'),
     orgId,
@@ -70,12 +70,12 @@ export function makeKey(orgId: string, more: Partial<ApiKey> = {}): ApiKey {
     lastUsedAtMs: null,
     lastUsedAddress: null,
     exposedAtMs: null,
-    ...more,
+    ...fields,
   }
 }
 
 /** `json` is made from the id unless passed. */
-export function makeEvent(id: string, more: Partial<EventRecord> = {}): EventRecord {
+export function makeEvent(id: string, fields: Partial<EventRecord> = {}): EventRecord {
   return {
     id,
     siteId: 'shop-acme',
@@ -103,7 +103,7 @@ export function makeEvent(id: string, more: Partial<EventRecord> = {}): EventRec
     evidence: null,
     network: null,
     json: JSON.stringify({ id }),
-    ...more,
+    ...fields,
   }
 }
 

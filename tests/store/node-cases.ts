@@ -48,25 +48,25 @@ export const nodeCases: NodeCases = {
     const sending = Promise.all(
       batches.map((ids, n) => appendTo(n % 2 === 0 ? store : another, orgId, ids)),
     ).finally(() => (isSending = false))
-    const seen = { store: 0, another: 0 }
+    const heardCounts = { store: 0, another: 0 }
     const follow = async (name: 'store' | 'another', reader: Store) => {
       for (let last = false; ;) {
         const { events, lastSeq } = await reader.events.tail({
           orgId,
           filter: {},
-          afterSeq: seen[name],
+          afterSeq: heardCounts[name],
           limit: 50,
         })
         // Dense: no number is missing among those that are visible, so none can appear below them later.
-        expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => seen[name] + 1 + index))
-        seen[name] = lastSeq
+        expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => heardCounts[name] + 1 + index))
+        heardCounts[name] = lastSeq
         if (last && events.length === 0) return
         last = !isSending
       }
     }
     await Promise.all([follow('store', store), follow('another', another), sending])
     const total = batches.flat().length
-    expect(seen).toEqual({ store: total, another: total })
+    expect(heardCounts).toEqual({ store: total, another: total })
   },
   async 'an id that one node stored is known to the other, also when both send it at once'({
     store,
@@ -141,8 +141,8 @@ export const nodeCases: NodeCases = {
     const key = makeKey(orgId)
     await another.keys.create({ key, audit: makeAudit(orgId) })
     await soon(async () => (await store.keys.findByHash(key.hash)) !== null)
-    const at = { orgId, askedAtMs: noon, dueAtMs: noon }
-    await store.orgs.requestDeletion({ ...at, audit: makeAudit(orgId) })
+    const removalTimes = { orgId, askedAtMs: noon, dueAtMs: noon }
+    await store.orgs.requestDeletion({ ...removalTimes, audit: makeAudit(orgId) })
     await store.orgs.remove({ orgId, now: noon, audit: makeAudit('org_system') })
     expect(await store.keys.findByHash(key.hash)).toBeNull()
     await soon(async () => (await another.keys.findByHash(key.hash)) === null)
@@ -196,9 +196,9 @@ export const nodeCases: NodeCases = {
         }),
       ),
     )
-    const found = claimed.flat().map(({ delivery }) => delivery.id)
-    expect(found.length).toBeGreaterThan(8)
-    expect(new Set(found).size).toBe(found.length)
+    const deliveryIds = claimed.flat().map(({ delivery }) => delivery.id)
+    expect(deliveryIds.length).toBeGreaterThan(8)
+    expect(new Set(deliveryIds).size).toBe(deliveryIds.length)
     await drain(store)
   },
   async 'one node at a time has a job; a lease ends by the clock of the store, and the old holder is fenced'({
@@ -272,23 +272,23 @@ export const nodeCases: NodeCases = {
     const now = Date.now()
     const node = { name: 'said "<b>"', version: '1', role: 'all' as const }
     const { startedAtMs } = await store.nodes.register({ node, now })
-    const own = async () => (await another.nodes.list({ now })).filter(({ name }) => name === node.name)
-    expect(await own()).toMatchObject([{ startedAtMs, report: null }])
+    const ownNodes = async () => (await another.nodes.list({ now })).filter(({ name }) => name === node.name)
+    expect(await ownNodes()).toMatchObject([{ startedAtMs, report: null }])
     const report = { aheadMs: -3, queuedBytes: 5, queuedMs: 7, viewMs: 9, isEnding: true, problem: "it's" }
     const beat = await store.nodes.heartbeat({ name: node.name, report, now })
     expect(beat.startedAtMs).toBe(startedAtMs)
-    expect(await own()).toMatchObject([{ report }])
+    expect(await ownNodes()).toMatchObject([{ report }])
 
     const later = await another.nodes.register({ node, now: now + 50 })
     await Bun.sleep(2)
     const again = await another.nodes.register({ node, now: now + 60 })
     expect(again.startedAtMs).toBeGreaterThan(later.startedAtMs)
-    const seen = await store.nodes.heartbeat({ name: node.name, report, now: now + 70 })
-    expect(seen.startedAtMs).toBe(again.startedAtMs)
+    const heartbeat = await store.nodes.heartbeat({ name: node.name, report, now: now + 70 })
+    expect(heartbeat.startedAtMs).toBe(again.startedAtMs)
     await store.nodes.leave({ name: node.name, startedAtMs })
-    expect(await own()).toHaveLength(1)
+    expect(await ownNodes()).toHaveLength(1)
     await another.nodes.leave({ name: node.name, startedAtMs: again.startedAtMs })
-    expect(await own()).toHaveLength(0)
+    expect(await ownNodes()).toHaveLength(0)
   },
   async 'an evaluation whose job another node has claimed since changes no alert'({ store, another, orgId }) {
     const { webhooks } = store
@@ -306,19 +306,20 @@ export const nodeCases: NodeCases = {
     const id = `inc-${orgId}`
     const incident = { id, orgId, ruleId, subject: '', ...openFiring, state: 'pending' as const, data: {} }
     const delivery = (name: string) => makeDelivery(orgId, `${name}-${orgId}`, endpointId, { endpointId })
-    const steps = (of: JobLease) => [
-      () => webhooks.openIncident({ incident, delivery: null, once: false, lease: of, audit: audit() }),
+    const steps = (jobLease: JobLease) => [
+      () => webhooks.openIncident({ incident, delivery: null, once: false, lease: jobLease, audit: audit() }),
       () =>
         webhooks.fireIncident({
           id,
           now: 2,
           data: {},
           delivery: delivery('fire'),
-          lease: of,
+          lease: jobLease,
           audit: audit(),
         }),
-      () => webhooks.noteIncident({ id, clearSinceMs: 3, lease: of }),
-      () => webhooks.resolveIncident({ id, now: 4, delivery: delivery('end'), lease: of, audit: audit() }),
+      () => webhooks.noteIncident({ id, clearSinceMs: 3, lease: jobLease }),
+      () =>
+        webhooks.resolveIncident({ id, now: 4, delivery: delivery('end'), lease: jobLease, audit: audit() }),
     ]
     for (const [n, step] of steps(lease).entries()) {
       expect((await failure(steps(lost)[n]!() as Promise<unknown>)).kind).toBe('conflict')
@@ -330,8 +331,8 @@ export const nodeCases: NodeCases = {
     await drain(store)
   },
   async 'the backlog is what no count, endpoint or delivery has seen yet'({ store, another, orgId }) {
-    const before = await another.nodes.backlog({ now: 2_000 })
-    expect(before).toMatchObject({ undispatched: 0, deliveriesDue: 0, oldestDueAtMs: null })
+    const backlogBefore = await another.nodes.backlog({ now: 2_000 })
+    expect(backlogBefore).toMatchObject({ undispatched: 0, deliveriesDue: 0, oldestDueAtMs: null })
     const endpoint = makeEndpoint(orgId, `ep_${orgId}`)
     await store.webhooks.createEndpoint({ endpoint, audit: makeAudit(orgId) })
     await appendTo(store, orgId, ['a', 'b', 'c'])
@@ -371,13 +372,13 @@ export const nodeCases: NodeCases = {
     }
     const byBytes = names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
     expect((await another.views.list(orgId)).map(({ name }) => name)).toEqual(byBytes)
-    const found = async (text: string) => {
+    const targetsOf = async (text: string) => {
       return (await another.audit.list({ orgId, filter: { text }, limit: 20, beforeSeq: null })).entries
         .map(({ target }) => target)
         .toSorted()
     }
-    expect(await found('É')).toEqual(['É'])
-    expect(await found('AA')).toEqual(['aa'])
+    expect(await targetsOf('É')).toEqual(['É'])
+    expect(await targetsOf('AA')).toEqual(['aa'])
   },
   async 'both nodes read and write every organization'({ store, another, orgId }) {
     const org = makeOrg()

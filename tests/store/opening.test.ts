@@ -34,7 +34,7 @@ beforeAll(async () => {
 afterAll(() => closed.remove())
 
 /** Gives the folder a copy of a database that was opened and closed once. */
-function used(folder: string): void {
+function useFolder(folder: string): void {
   cpSync(closed.path, folder, { recursive: true })
 }
 
@@ -61,7 +61,7 @@ test('a new folder and every file in it are their owner’s alone', async () => 
 
 test('the database has the settings that must be set at its creation', async () => {
   using dir = tempDir()
-  used(dir.path)
+  useFolder(dir.path)
   const db = new Database(dir.join('sightglass.db'), { readonly: true })
   const pragma = (name: string) => Object.values(db.query(`PRAGMA ${name}`).get() as object)[0] as unknown
   expect([pragma('page_size'), pragma('auto_vacuum'), pragma('journal_mode')]).toEqual([8192, 2, 'wal'])
@@ -76,11 +76,11 @@ test('an empty store gets its first organization once', async () => {
     return { org, audit: makeAudit(org.id, { action: 'org.created' }) }
   }
   const first = bootstrap()
-  for (const one of [first, bootstrap()]) {
-    const store = await openStore({ folder: dir.path, now: noon, bootstrap: one })
+  for (const bootstrapOrg of [first, bootstrap()]) {
+    const store = await openStore({ folder: dir.path, now: noon, bootstrap: bootstrapOrg })
     expect(await store.orgs.list()).toEqual([first.org])
     expect(await auditOf(store, first.org.id)).toMatchObject([first.audit])
-    expect(await auditOf(store, one.org.id)).toHaveLength(one === first ? 1 : 0)
+    expect(await auditOf(store, bootstrapOrg.org.id)).toHaveLength(bootstrapOrg === first ? 1 : 0)
     await store.close()
   }
 })
@@ -114,9 +114,9 @@ test('a deleted lock file admits no other process, and ends writing', async () =
 test('of ten concurrent opens one gets the folder', async () => {
   using dir = tempDir()
   const opened = await Promise.allSettled(Array.from({ length: 10 }, () => open(dir.path)))
-  const stores = opened.filter((one) => one.status === 'fulfilled')
-  const kinds = opened.flatMap((one) =>
-    one.status === 'rejected' ? [(one.reason as { kind: string }).kind] : [],
+  const stores = opened.filter((result) => result.status === 'fulfilled')
+  const kinds = opened.flatMap((result) =>
+    result.status === 'rejected' ? [(result.reason as { kind: string }).kind] : [],
   )
   expect(stores.length).toBe(1)
   expect(kinds).toEqual(Array.from({ length: 9 }, () => 'locked'))
@@ -135,42 +135,42 @@ test('rejects a file that is no database and leaves it unchanged', async () => {
 test('another program’s database is refused and left as it is', async () => {
   using dir = tempDir()
   const path = dir.join('sightglass.db')
-  const other = new Database(path, { create: true })
-  other.run('CREATE TABLE theirs (x)')
-  other.close()
-  const before = readFileSync(path)
+  const otherDatabase = new Database(path, { create: true })
+  otherDatabase.run('CREATE TABLE theirs (x)')
+  otherDatabase.close()
+  const bytesBefore = readFileSync(path)
   const error = await failure(open(dir.path))
   expect([error.kind, error.message]).toEqual(['corrupt', 'the database belongs to another program'])
-  expect(readFileSync(path).equals(before)).toBe(true)
+  expect(readFileSync(path).equals(bytesBefore)).toBe(true)
 })
 
 test('opening and closing again writes nothing', async () => {
   using dir = tempDir()
-  used(dir.path)
-  const before = readFileSync(dir.join('sightglass.db'))
+  useFolder(dir.path)
+  const bytesBefore = readFileSync(dir.join('sightglass.db'))
   await (await open(dir.path)).close()
-  expect(readFileSync(dir.join('sightglass.db')).equals(before)).toBe(true)
+  expect(readFileSync(dir.join('sightglass.db')).equals(bytesBefore)).toBe(true)
 })
 
 test('rejects a database of a newer release and leaves it unchanged', async () => {
   using dir = tempDir()
-  used(dir.path)
+  useFolder(dir.path)
   const db = new Database(dir.join('sightglass.db'))
   db.run("INSERT INTO schema_migration VALUES (999, '0999_future', 0)")
   db.run('CREATE TABLE future (x)')
   db.run('PRAGMA wal_checkpoint(TRUNCATE)')
   db.close()
-  const before = readFileSync(dir.join('sightglass.db'))
+  const bytesBefore = readFileSync(dir.join('sightglass.db'))
   const error = await failure(open(dir.path))
   expect(error.kind).toBe('newer_schema')
   expect(error.message).toContain('999')
-  expect(readFileSync(dir.join('sightglass.db')).equals(before)).toBe(true)
+  expect(readFileSync(dir.join('sightglass.db')).equals(bytesBefore)).toBe(true)
   expect((await failure(openDatabaseAdmin(dir.path).verifyAudit())).kind).toBe('newer_schema')
 })
 
 test('rejects a used folder with a missing or empty database', async () => {
   using dir = tempDir()
-  used(dir.path)
+  useFolder(dir.path)
   truncateSync(dir.join('sightglass.db'), 0)
   expect((await failure(open(dir.path))).kind).toBe('incomplete')
   rmSync(dir.join('sightglass.db'))
@@ -180,7 +180,7 @@ test('rejects a used folder with a missing or empty database', async () => {
 
 test('rejects a damaged file of audit heads', async () => {
   using dir = tempDir()
-  used(dir.path)
+  useFolder(dir.path)
   writeFileSync(dir.join('audit-heads'), '{"format":')
   expect((await failure(open(dir.path))).kind).toBe('corrupt')
 })
@@ -245,11 +245,11 @@ test('a slow read ends with deadline, and the next one succeeds', async () => {
   using dir = tempDir()
   const store = await openStore({ folder: dir.path, now: noon, readers: 1, readDeadlineMs: 1 })
   for (let n = 0; n < 30; n++) {
-    const events = Array.from({ length: 1_000 }, (_, at) => makeEvent(`${n}-${at}`))
+    const events = Array.from({ length: 1_000 }, (_, index) => makeEvent(`${n}-${index}`))
     await store.events.append(makeBatch('org_a', events))
   }
-  const nothing = { orgId: 'org_a', filter: { tools: ['none'] }, limit: 1, before: null, ceilingSeq: null }
-  expect((await failure(store.events.page(nothing))).kind).toBe('deadline')
+  const emptyQuery = { orgId: 'org_a', filter: { tools: ['none'] }, limit: 1, before: null, ceilingSeq: null }
+  expect((await failure(store.events.page(emptyQuery))).kind).toBe('deadline')
   expect(await store.events.byId({ orgId: 'org_a', id: '0-0' })).not.toBeNull()
   await store.close()
 })

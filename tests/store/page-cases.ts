@@ -10,23 +10,23 @@ import { runs } from '../support/runs.ts'
 async function walk(
   store: Store,
   query: { orgId: string; filter: EventFilter; limit: number; bytesMax?: number },
-  between: () => Promise<void> = async () => {},
+  onPage: () => Promise<void> = async () => {},
 ): Promise<string[]> {
   const texts: string[] = []
-  let before: EventPosition | null = null
+  let position: EventPosition | null = null
   let ceilingSeq: number | null = null
   do {
     const page: Awaited<ReturnType<Store['events']['page']>> = await store.events.page({
       ...query,
-      before,
+      before: position,
       ceilingSeq,
     })
-    if (before !== null) expect(page.events.length).toBeGreaterThan(0) // `next` never leads to an empty page
+    if (position !== null) expect(page.events.length).toBeGreaterThan(0) // `next` never leads to an empty page
     texts.push(...page.events.map(({ json }) => json))
-    before = page.next
+    position = page.next
     ceilingSeq = page.ceilingSeq
-    await between()
-  } while (before !== null)
+    await onPage()
+  } while (position !== null)
   return texts
 }
 
@@ -59,14 +59,14 @@ const listMembers = {
 function modelMatches(filter: EventFilter, event: EventRecord): boolean {
   if (filter.sinceMs !== undefined && event.occurredAtMs < filter.sinceMs) return false
   if (filter.untilMs !== undefined && event.occurredAtMs >= filter.untilMs) return false
-  const typeFits = (wanted: string) =>
-    wanted.endsWith('.*') ? event.type.startsWith(wanted.slice(0, -1)) : event.type === wanted
+  const typeFits = (pattern: string) =>
+    pattern.endsWith('.*') ? event.type.startsWith(pattern.slice(0, -1)) : event.type === pattern
   if (filter.types !== undefined && filter.types.length > 0 && !filter.types.some(typeFits)) return false
   return (Object.keys(listMembers) as (keyof typeof listMembers)[]).every((list) => {
-    const wanted = filter[list]
-    if (wanted === undefined || wanted.length === 0) return true
+    const acceptedValues = filter[list]
+    if (acceptedValues === undefined || acceptedValues.length === 0) return true
     const value = event[listMembers[list]]
-    return wanted.some((one) => (one === '' ? value === null : value === one))
+    return acceptedValues.some((candidate) => (candidate === '' ? value === null : value === candidate))
   })
 }
 
@@ -109,7 +109,7 @@ function singleFilters(): EventFilter[] {
   ])
   const byType = [['authz.*'], ['authz'], ['auth.identity_presented', 'authzx.*'], ['*'], ['.*']]
   const byTime = [{ sinceMs: noon + 1 }, { untilMs: noon + 3 }, { sinceMs: noon + 2, untilMs: noon + 2 }]
-  return [{}, { types: [] }, ...lists, ...byType.map((wanted) => ({ types: wanted })), ...byTime]
+  return [{}, { types: [] }, ...lists, ...byType.map((patterns) => ({ types: patterns })), ...byTime]
 }
 
 export const filterCases: Cases = {
@@ -127,9 +127,9 @@ export const filterCases: Cases = {
     const events = variety(240)
     await store.events.append(makeBatch(orgId, events))
     const singles = singleFilters()
-    const one = fc.constantFrom(...singles)
+    const anyFilter = fc.constantFrom(...singles)
     await fc.assert(
-      fc.asyncProperty(one, one, fc.integer({ min: 1, max: 200 }), async (a, b, limit) => {
+      fc.asyncProperty(anyFilter, anyFilter, fc.integer({ min: 1, max: 200 }), async (a, b, limit) => {
         const filter = { ...a, ...b }
         const expected = model(events, (event) => modelMatches(filter, event))
         expect(await walk(store, { orgId, filter, limit })).toEqual(expected)
@@ -167,14 +167,14 @@ export const walkCases: Cases = {
         fc.integer({ min: 1, max: 9 }),
         async (early, late, limit) => {
           const orgId = makeOrg().id
-          let made = 0
+          let madeCount = 0
           const make = (offsets: number[]) =>
-            offsets.map((offset) => makeEvent(`e${made++}`, { occurredAtMs: noon + offset }))
+            offsets.map((offset) => makeEvent(`e${madeCount++}`, { occurredAtMs: noon + offset }))
           const events: EventRecord[] = []
           for (const offsets of early) {
-            const some = make(offsets)
-            events.push(...some)
-            await store.events.append(makeBatch(orgId, some))
+            const newEvents = make(offsets)
+            events.push(...newEvents)
+            await store.events.append(makeBatch(orgId, newEvents))
           }
           const arriving = late.map(make)
           const appends: Promise<unknown>[] = []
@@ -196,14 +196,14 @@ export const walkCases: Cases = {
     expect((await store.events.page({ ...query, limit: 10 })).next).toBeNull()
     const nine = await store.events.page({ ...query, limit: 9 })
     expect(nine.next).not.toBeNull()
-    const rest = await store.events.page({
+    const remainingPage = await store.events.page({
       ...query,
       limit: 9,
       before: nine.next,
       ceilingSeq: nine.ceilingSeq,
     })
-    expect(rest.events.length).toBe(1)
-    expect(rest.next).toBeNull()
+    expect(remainingPage.events.length).toBe(1)
+    expect(remainingPage.next).toBeNull()
   },
   async 'an empty organization has an empty page and an empty overview'({ store, orgId }) {
     const page = await store.events.page({ orgId, filter: {}, limit: 5, before: null, ceilingSeq: null })

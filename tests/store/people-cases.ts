@@ -11,7 +11,7 @@ async function member(store: Store, orgId: string, role: 'owner' | 'viewer' = 'v
   return account
 }
 
-function invitationTo(orgId: string, email: string, more: Partial<Invitation> = {}): Invitation {
+function invitationTo(orgId: string, email: string, fields: Partial<Invitation> = {}): Invitation {
   const token = { id: newId('inv'), hash: sha256Hex(newToken()) }
   return {
     ...token,
@@ -21,17 +21,17 @@ function invitationTo(orgId: string, email: string, more: Partial<Invitation> = 
     invitedBy: 'cli',
     createdAtMs: noon,
     expiresAtMs: noon + 1,
-    ...more,
+    ...fields,
   }
 }
 
 export const memberCases: Cases = {
   async 'a new role ends the sign-ins there, and there alone'({ store, orgId }) {
-    const other = makeOrg()
+    const otherOrg = makeOrg()
     const account = await member(store, orgId)
-    await store.orgs.create({ org: other, ownerId: account.id, audit: makeAudit(other.id) })
+    await store.orgs.create({ org: otherOrg, ownerId: account.id, audit: makeAudit(otherOrg.id) })
     const here = makeSignIn(account.id, orgId)
-    const there = makeSignIn(account.id, other.id)
+    const there = makeSignIn(account.id, otherOrg.id)
     for (const signIn of [here, there]) await store.signIns.create({ signIn, audit: makeAudit(orgId) })
     const audit = makeAudit(orgId)
     const command = { orgId, accountId: account.id, role: 'admin' as const, endsShareLinks: false, audit }
@@ -39,7 +39,7 @@ export const memberCases: Cases = {
     expect(await store.signIns.find(here.tokenHash)).toBeNull()
     expect((await store.signIns.find(there.tokenHash))?.role).toBe('owner')
     const memberships = (await store.accounts.find(account.id))?.memberships
-    expect(memberships?.find((each) => each.orgId === orgId)?.role).toBe('admin')
+    expect(memberships?.find((membership) => membership.orgId === orgId)?.role).toBe('admin')
   },
   async 'memberships stand in the age of their organizations'({ store }) {
     const orgs = [3, 1, 2].map((age) => makeOrg({ createdAtMs: noon - age }))
@@ -50,8 +50,12 @@ export const memberCases: Cases = {
       await store.invitations.create({ invitation, audit: makeAudit(org.id) })
       await store.invitations.accept({ hash: invitation.hash, now: noon, account, auditId: newId('aud') })
     }
-    const found = await store.accounts.find(account.id)
-    expect(found?.memberships.map(({ orgId }) => orgId)).toEqual([orgs[0]!.id, orgs[2]!.id, orgs[1]!.id])
+    const foundAccount = await store.accounts.find(account.id)
+    expect(foundAccount?.memberships.map(({ orgId }) => orgId)).toEqual([
+      orgs[0]!.id,
+      orgs[2]!.id,
+      orgs[1]!.id,
+    ])
   },
   async 'the last owner stays owner and member, until there is another'({ store, orgId }) {
     const first = await member(store, orgId, 'owner')
@@ -91,35 +95,35 @@ export const visitCases: Cases = {
   async 'the devices of a member meet in one visit: the newer report counts'({ store, orgId }) {
     const { accounts } = store
     const { id: accountId } = await member(store, orgId)
-    const other = await member(store, orgId)
+    const otherAccountId = await member(store, orgId)
     const visit = { sinceMs: noon, atMs: noon + 5, hidden: ['tool a'], shown: ['tool b'] }
-    const note = (more: Partial<OverviewVisit> = {}) =>
+    const note = (fields: Partial<OverviewVisit> = {}) =>
       writesNothing(store, orgId, () =>
-        accounts.noteOverviewVisit({ orgId, accountId, visit: { ...visit, ...more } }),
+        accounts.noteOverviewVisit({ orgId, accountId, visit: { ...visit, ...fields } }),
       )
-    const known = () => accounts.overviewVisit({ orgId, accountId })
-    expect(await known()).toBeNull()
+    const storedVisit = () => accounts.overviewVisit({ orgId, accountId })
+    expect(await storedVisit()).toBeNull()
     expect(await note()).toEqual(visit)
-    const both = { ...visit, atMs: noon + 9, hidden: ['tool a', 'ü "x"'], shown: ['tool b', 'tool c'] }
-    expect(await note({ atMs: noon + 9, hidden: ['ü "x"'], shown: ['tool c'] })).toEqual(both)
-    const seen = { sinceMs: noon + 20, atMs: noon + 20, hidden: ['tool b', 'tool c'], shown: [] }
-    expect(await note(seen)).toEqual(seen)
+    const mergedVisit = { ...visit, atMs: noon + 9, hidden: ['tool a', 'ü "x"'], shown: ['tool b', 'tool c'] }
+    expect(await note({ atMs: noon + 9, hidden: ['ü "x"'], shown: ['tool c'] })).toEqual(mergedVisit)
+    const seenVisit = { sinceMs: noon + 20, atMs: noon + 20, hidden: ['tool b', 'tool c'], shown: [] }
+    expect(await note(seenVisit)).toEqual(seenVisit)
     // A page that was open before brings nothing back.
-    expect(await note({ atMs: noon + 30 })).toEqual({ ...seen, atMs: noon + 30 })
-    expect(await known()).toEqual({ ...seen, atMs: noon + 30 })
-    expect(await accounts.overviewVisit({ orgId, accountId: other.id })).toBeNull()
+    expect(await note({ atMs: noon + 30 })).toEqual({ ...seenVisit, atMs: noon + 30 })
+    expect(await storedVisit()).toEqual({ ...seenVisit, atMs: noon + 30 })
+    expect(await accounts.overviewVisit({ orgId, accountId: otherAccountId.id })).toBeNull()
     expect(await accounts.overviewVisit({ orgId: 'org_other', accountId })).toBeNull()
-    const many = Array.from({ length: 100 }, (_, n) => `tool ${n}`)
-    const { hidden } = await note({ sinceMs: noon + 20, hidden: many })
+    const toolNames = Array.from({ length: 100 }, (_, n) => `tool ${n}`)
+    const { hidden } = await note({ sinceMs: noon + 20, hidden: toolNames })
     expect([hidden.length, hidden.at(-1), hidden.includes('tool b')]).toEqual([100, 'tool 99', false])
-    await accounts.noteOverviewVisit({ orgId, accountId: other.id, visit })
+    await accounts.noteOverviewVisit({ orgId, accountId: otherAccountId.id, visit })
     const recent = (afterMs: number) => accounts.recentVisits({ afterMs, limit: 2 })
     expect(await recent(noon)).toEqual([{ orgId, sinceMs: noon + 20, atMs: noon + 30 }])
     expect(await recent(noon + 30)).toEqual([])
     await accounts.removeMember({ orgId, accountId, audit: makeAudit(orgId) })
-    expect(await known()).toBeNull()
+    expect(await storedVisit()).toBeNull()
     expect(await note()).toEqual(visit)
-    expect(await known()).toBeNull() // no member any more
+    expect(await storedVisit()).toBeNull() // no member any more
   },
 }
 
@@ -132,11 +136,11 @@ export const invitationCases: Cases = {
     expect(await store.invitations.find(invitation.hash)).toEqual(invitation)
     expect(await store.invitations.list(orgId)).toEqual([invitation])
     const accept = { hash: invitation.hash, now: noon, account, auditId: newId('aud') }
-    const both = [
+    const acceptances = [
       store.invitations.accept(accept),
       store.invitations.accept({ ...accept, auditId: newId('aud') }),
     ]
-    expect((await Promise.all(both)).toSorted()).toEqual(['done', 'link_invalid'])
+    expect((await Promise.all(acceptances)).toSorted()).toEqual(['done', 'link_invalid'])
     expect((await store.accounts.find(account.id))?.memberships).toMatchObject([{ orgId, role: 'analyst' }])
     const [newest] = await auditOf(store, orgId)
     expect(newest).toMatchObject({
@@ -148,15 +152,15 @@ export const invitationCases: Cases = {
   async 'an account that is there already becomes a member under its own id'({ store, orgId }) {
     const home = makeOrg()
     await store.orgs.create({ org: home, audit: makeAudit(home.id) })
-    const known = await member(store, home.id)
-    const invitation = invitationTo(orgId, known.email)
+    const existingMember = await member(store, home.id)
+    const invitation = invitationTo(orgId, existingMember.email)
     await store.invitations.create({ invitation, audit: makeAudit(orgId) })
-    const account = makeAccount({ email: known.email })
+    const account = makeAccount({ email: existingMember.email })
     const accept = { hash: invitation.hash, now: noon, account, auditId: newId('aud') }
     expect(await store.invitations.accept(accept)).toBe('done')
     expect(await store.accounts.find(account.id)).toBeNull()
-    expect((await store.accounts.find(known.id))?.memberships.length).toBe(2)
-    const again = { invitation: invitationTo(orgId, known.email), audit: makeAudit(orgId) }
+    expect((await store.accounts.find(existingMember.id))?.memberships.length).toBe(2)
+    const again = { invitation: invitationTo(orgId, existingMember.email), audit: makeAudit(orgId) }
     expect((await writesNothing(store, orgId, () => failure(store.invitations.create(again)))).kind).toBe(
       'conflict',
     )
@@ -194,8 +198,8 @@ export const proofCases: Cases = {
     expect(await store.secondFactors.find(account.id)).toEqual({ ...factor, recoveryLeft: 2 })
     const enter = (proof: { step: number } | { recoveryHash: string }) =>
       store.signIns.create({ signIn: makeSignIn(account.id, orgId), proof, audit: makeAudit(orgId) })
-    for (const used of [{ step: 7 }, { step: 6 }, { recoveryHash: 'c' }])
-      expect(await writesNothing(store, orgId, () => enter(used))).toBe('used')
+    for (const proof of [{ step: 7 }, { step: 6 }, { recoveryHash: 'c' }])
+      expect(await writesNothing(store, orgId, () => enter(proof))).toBe('used')
     for (const proof of [{ step: 8 }, { recoveryHash: 'a' }])
       expect((await Promise.all([enter(proof), enter(proof)])).toSorted()).toEqual(['done', 'used'])
     expect(await store.secondFactors.find(account.id)).toMatchObject({ lastStep: 8, recoveryLeft: 1 })
@@ -208,14 +212,14 @@ export const proofCases: Cases = {
     await set(['a', 'b'])
     await set(['c'])
     expect((await store.secondFactors.find(account.id))?.recoveryLeft).toBe(1)
-    const more = { accountId: account.id, recoveryHashes: ['d', 'e', 'f'], audit: makeAudit(orgId) }
-    await writesOnce(store, more.audit, () => store.secondFactors.setRecovery(more))
+    const replacement = { accountId: account.id, recoveryHashes: ['d', 'e', 'f'], audit: makeAudit(orgId) }
+    await writesOnce(store, replacement.audit, () => store.secondFactors.setRecovery(replacement))
     expect((await store.secondFactors.find(account.id))?.recoveryLeft).toBe(3)
     const remove = { accountId: account.id, audit: makeAudit(orgId) }
     await writesOnce(store, remove.audit, () => store.secondFactors.remove(remove))
     expect(await store.secondFactors.find(account.id)).toBeNull()
-    const gone = await writesNothing(store, orgId, () => failure(store.secondFactors.remove(remove)))
-    expect(gone.kind).toBe('not_found')
+    const removeError = await writesNothing(store, orgId, () => failure(store.secondFactors.remove(remove)))
+    expect(removeError.kind).toBe('not_found')
   },
   async 'a subject of a provider is known from its first sign-in on'({ store, orgId }) {
     const account = await member(store, orgId)
@@ -229,39 +233,45 @@ export const proofCases: Cases = {
   async 'sign-ins are listed, ended by id, ended but for one, and moved under a new token'({ store, orgId }) {
     const me = await member(store, orgId)
     const other = await member(store, orgId)
-    const mine = [1, 2, 3].map((n) => makeSignIn(me.id, orgId, { lastSeenAtMs: noon + n }))
-    const theirs = makeSignIn(other.id, orgId)
-    for (const signIn of [...mine, theirs]) await store.signIns.create({ signIn, audit: makeAudit(orgId) })
+    const ownSignIns = [1, 2, 3].map((n) => makeSignIn(me.id, orgId, { lastSeenAtMs: noon + n }))
+    const otherSignIn = makeSignIn(other.id, orgId)
+    for (const signIn of [...ownSignIns, otherSignIn])
+      await store.signIns.create({ signIn, audit: makeAudit(orgId) })
     expect((await store.signIns.list(me.id)).map(({ id }) => id)).toEqual(
-      mine.map(({ id }) => id).toReversed(),
+      ownSignIns.map(({ id }) => id).toReversed(),
     )
-    const foreign = { accountId: me.id, id: theirs.id, audit: makeAudit(orgId) }
+    const foreign = { accountId: me.id, id: otherSignIn.id, audit: makeAudit(orgId) }
     expect((await writesNothing(store, orgId, () => failure(store.signIns.endById(foreign)))).kind).toBe(
       'not_found',
     )
-    const byId = { accountId: me.id, id: mine[0]!.id, audit: makeAudit(orgId) }
+    const byId = { accountId: me.id, id: ownSignIns[0]!.id, audit: makeAudit(orgId) }
     await writesOnce(store, byId.audit, () => store.signIns.endById(byId))
-    const others = {
+    const endOthers = {
       accountId: me.id,
-      keepTokenHash: mine[2]!.tokenHash,
+      keepTokenHash: ownSignIns[2]!.tokenHash,
       audit: makeAudit(orgId, { metadata: {} }),
     }
-    expect(await store.signIns.endOthers(others)).toBe(1)
-    const again = { ...others, audit: makeAudit(orgId) }
+    expect(await store.signIns.endOthers(endOthers)).toBe(1)
+    const again = { ...endOthers, audit: makeAudit(orgId) }
     expect(await writesNothing(store, orgId, () => store.signIns.endOthers(again))).toBe(0)
     const second = makeOrg()
     await store.orgs.create({ org: second, ownerId: me.id, audit: makeAudit(second.id) })
     const newTokenHash = sha256Hex(newToken())
     const move = {
-      tokenHash: mine[2]!.tokenHash,
+      tokenHash: ownSignIns[2]!.tokenHash,
       newTokenHash,
       orgId: second.id,
       audit: makeAudit(second.id),
     }
     await writesOnce(store, move.audit, () => store.signIns.switchOrg(move))
-    expect(await store.signIns.find(mine[2]!.tokenHash)).toBeNull()
+    expect(await store.signIns.find(ownSignIns[2]!.tokenHash)).toBeNull()
     expect(await store.signIns.find(newTokenHash)).toMatchObject({ role: 'owner', org: { id: second.id } })
-    const stranger = { ...move, tokenHash: theirs.tokenHash, newTokenHash: 'x', audit: makeAudit(second.id) }
+    const stranger = {
+      ...move,
+      tokenHash: otherSignIn.tokenHash,
+      newTokenHash: 'x',
+      audit: makeAudit(second.id),
+    }
     expect((await failure(store.signIns.switchOrg(stranger))).kind).toBe('not_found')
     expect((await store.signIns.list(other.id)).length).toBe(1)
   },

@@ -28,8 +28,8 @@ async function filled(folder: string, url: string | null) {
   const { orgs, faults: eventFaults } = await admin.verifyEvents()
   expect(facts).toEqual({ ...counts, auditHeads, schema: (await admin.schema()).version })
   const heads = Object.values(auditHeads).map(({ count }) => count)
-  const found = { eventsLastWeek, keys, counts, heads, chains: chains.map(({ count }) => count) }
-  return { ...found, faults, eventFaults, events: orgs.map((one) => one.events) }
+  const contents = { eventsLastWeek, keys, counts, heads, chains: chains.map(({ count }) => count) }
+  return { ...contents, faults, eventFaults, events: orgs.map((orgEvents) => orgEvents.events) }
 }
 
 test('facts, checks and verification match those of a data folder', async () => {

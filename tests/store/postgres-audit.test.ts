@@ -71,7 +71,8 @@ const changes: { [name: string]: { sql(orgId: string): string; fault: object } }
 for (const [name, { sql, fault }] of Object.entries(changes)) {
   test(`${name} is found`, async () => {
     const orgId = await chain()
-    const faultsOf = async () => (await store.audit.verify([])).faults.filter((one) => one.orgId === orgId)
+    const faultsOf = async () =>
+      (await store.audit.verify([])).faults.filter((auditFault) => auditFault.orgId === orgId)
     expect(await faultsOf()).toEqual([])
     pastTriggers(sql(orgId))
     expect(await faultsOf()).toMatchObject([fault])
@@ -80,11 +81,11 @@ for (const [name, { sql, fault }] of Object.entries(changes)) {
 
 test('a truncation that also resets the head is found by a head that was recorded elsewhere', async () => {
   const orgId = await chain()
-  const before = (await store.audit.heads())[orgId]!
+  const headBefore = (await store.audit.heads())[orgId]!
   const hash = `(SELECT hash FROM audit_entry WHERE ${rowOf(orgId, entries - 1)})`
   pastTriggers(`UPDATE audit_head SET count = ${entries - 1}, hash = ${hash} WHERE org_id = '${orgId}';
     DELETE FROM audit_entry WHERE ${rowOf(orgId, entries)}`)
-  const anchor = { orgId, ...before, source: 'a checkpoint' }
-  const found = (await store.audit.verify([anchor])).faults.filter((one) => one.orgId === orgId)
-  expect(found).toMatchObject([{ kind: 'cut', position: entries }])
+  const anchor = { orgId, ...headBefore, source: 'a checkpoint' }
+  const faults = (await store.audit.verify([anchor])).faults.filter((fault) => fault.orgId === orgId)
+  expect(faults).toMatchObject([{ kind: 'cut', position: entries }])
 })

@@ -32,8 +32,8 @@ function finding({ url }: Pick<Cluster, 'url'>, id: string, now = Date.now()): F
   const db = openConnection({ url, node: 'doctor', statementTimeoutMs: 5_000 })
   try {
     const { prepare } = serverOptions({ url, node: 'doctor', statementTimeoutMs: 0 })
-    const found = findingsOf(db, { schema: 'sightglass', now, prepare, isPooled: false })
-    return found.find((each) => each.id === `database-${id}`)!
+    const findings = findingsOf(db, { schema: 'sightglass', now, prepare, isPooled: false })
+    return findings.find((candidate) => candidate.id === `database-${id}`)!
   } finally {
     db.close()
   }
@@ -207,12 +207,12 @@ test('standbys: none synchronous, one synchronous, one configured but disconnect
 
 test.if(hasPooler)('a pooler needs prepare=false, which is a waste without one', async () => {
   const pooler = await startPooler(sound, 2)
-  const through = { ...sound, url: pooler.url('postgres') }
-  expect((await checkUp(through)).findings.find(({ id }) => id === 'database-pooler')).toMatchObject({
+  const pooled = { ...sound, url: pooler.url('postgres') }
+  expect((await checkUp(pooled)).findings.find(({ id }) => id === 'database-pooler')).toMatchObject({
     status: 'ok',
     detail: expect.stringContaining('A pooler shares'),
   })
-  const message = await checkUp({ ...through, url: through.url.replace('?prepare=false', '') }).catch(String)
+  const message = await checkUp({ ...pooled, url: pooled.url.replace('?prepare=false', '') }).catch(String)
   expect(message).toContain('a pooler needs prepare=false in the URL')
   // One that ignores the settings of a session instead.
   const db = openConnection({ url: sound.url, node: 'doctor', statementTimeoutMs: 5_000 })

@@ -13,7 +13,7 @@ const ofNum = ofOrg('NUM')
 const rollup = 'the rollup of 2026-06-01T12:00:00.000Z'
 
 /** Each edits one organization: NUM is its number, SECOND the place of its second block, ORG its id. */
-const edits: { [what: string]: { sql: string; named: string } } = {
+const edits: { [name: string]: { sql: string; named: string } } = {
   ...accessEdits,
   nothing: { sql: '', named: '' },
   columns: { sql: `UPDATE event_block SET ${flipped('columns')} WHERE place = SECOND`, named: bytes },
@@ -83,27 +83,27 @@ test('an edited block, id, count or audit entry is named with its organization, 
   const { url, cluster, name } = await database('migrated')
   const shared = { url, node: 'one' }
   const store = await openStore({ folder: '', now: noon, shared })
-  const orgs = Object.keys(edits).map((what) => ({ what, org: makeOrg() }))
-  for (const { what, org } of orgs) {
+  const orgs = Object.keys(edits).map((edit) => ({ what: edit, org: makeOrg() }))
+  for (const { what: edit, org } of orgs) {
     await store.orgs.create({ org, audit: makeAudit(org.id) })
     for (let from = 0; from < 600; from += 200) {
       const json = JSON.stringify({ agent: { vendor: 'Acme' } })
-      const some = Array.from({ length: 200 }, (_, n) =>
+      const events = Array.from({ length: 200 }, (_, n) =>
         makeEvent(`evt_${from + n}`, { vendor: 'Acme', json }),
       )
-      await store.events.append(makeBatch(org.id, some))
+      await store.events.append(makeBatch(org.id, events))
     }
-    if (what in accessEdits) await store.events.append(linesBatch(org.id, someLog, 0, someLog.length))
+    if (edit in accessEdits) await store.events.append(linesBatch(org.id, someLog, 0, someLog.length))
     for (let n = 0; n < 5; n++) await store.audit.append({ ...makeAudit(org.id), id: `aud_${org.id}_${n}` })
   }
   const unfolded = 'SELECT count(*) FROM sightglass.event_org WHERE folded_seq < last_seq'
   while ((await cluster.sql(unfolded, name)) !== '0') await Bun.sleep(50)
   await store.close()
 
-  for (const { what, org } of orgs) {
+  for (const { what: edit, org } of orgs) {
     const num = `(SELECT num FROM event_org WHERE org_id = '${org.id}')`
     const blocks = `SELECT place FROM event_block WHERE place >> 36 = ${num} ORDER BY place`
-    const sql = edits[what]!.sql.replaceAll('SECOND', `(${blocks} OFFSET 1 LIMIT 1)`)
+    const sql = edits[edit]!.sql.replaceAll('SECOND', `(${blocks} OFFSET 1 LIMIT 1)`)
       .replaceAll('NUM', num)
       .replaceAll('ORG', org.id)
     // The triggers that protect the audit trail stop nobody who owns the server.
@@ -113,34 +113,34 @@ test('an edited block, id, count or audit entry is named with its organization, 
   const admin = openDatabaseAdmin(url)
   const { faults } = await admin.verifyEvents()
   const trail = await admin.verifyAudit()
-  for (const { what, org } of orgs) {
-    const named = [
+  for (const { what: edit, org } of orgs) {
+    const faultTexts = [
       ...faults.filter(({ orgId }) => orgId === org.id).map(({ place, problem }) => `${place}: ${problem}`),
       ...trail.faults
         .filter(({ orgId }) => orgId === org.id)
         .map(({ position, entryId, kind }) => `position ${position} ${entryId} is ${kind}`),
     ]
-    const expected = edits[what]!.named.replaceAll('ORG', org.id)
-    if (expected === '') expect([what, ...named]).toEqual([what])
-    else expect([what, ...named]).toContain(expected)
+    const expected = edits[edit]!.named.replaceAll('ORG', org.id)
+    if (expected === '') expect([edit, ...faultTexts]).toEqual([edit])
+    else expect([edit, ...faultTexts]).toContain(expected)
   }
 }, 90_000)
 
 test('without its newest events an organization is sound, until its last arrival number is raised', async () => {
   const { url, cluster, name } = await database('migrated')
   const store = await openStore({ folder: '', now: noon, shared: { url, node: 'one' } })
-  const deletions: { [what: string]: (orgId: string) => Promise<unknown> } = {
+  const deletions: { [deletion: string]: (orgId: string) => Promise<unknown> } = {
     expire: (orgId) => store.events.expire({ orgId, receivedBeforeMs: noon + 60_000 }),
     site: (orgId) => store.events.removeSite({ orgId, siteId: 'closed', audit: makeAudit(orgId) }),
   }
-  const orgs = Object.keys(deletions).map((what) => ({ what, org: makeOrg() }))
-  for (const { what, org } of orgs) {
+  const orgs = Object.keys(deletions).map((deletion) => ({ what: deletion, org: makeOrg() }))
+  for (const { what: deletion, org } of orgs) {
     await store.orgs.create({ org, audit: makeAudit(org.id) })
     for (const siteId of ['open', 'closed']) {
-      const some = Array.from({ length: 200 }, (_, n) => makeEvent(`${siteId} ${n}`, { siteId }))
-      await store.events.append(makeBatch(org.id, some))
+      const events = Array.from({ length: 200 }, (_, n) => makeEvent(`${siteId} ${n}`, { siteId }))
+      await store.events.append(makeBatch(org.id, events))
     }
-    await deletions[what]!(org.id)
+    await deletions[deletion]!(org.id)
   }
   const faults = async () => (await openDatabaseAdmin(url).verifyEvents()).faults
   const ends = `SELECT last_seq, deleted_seq, (SELECT count(*) FROM sightglass.event_block WHERE place >> 36 = num)
@@ -154,7 +154,7 @@ test('without its newest events an organization is sound, until its last arrival
   await cluster.sql('UPDATE sightglass.event_org SET last_seq = last_seq + 5', name)
   expect((await faults()).map(({ orgId, problem }) => [orgId, problem])).toEqual(
     orgs
-      .map(({ org }, at) => [org.id, `says ${405 + at}, but no arrival after ${at * 401} is stored`])
+      .map(({ org }, index) => [org.id, `says ${405 + index}, but no arrival after ${index * 401} is stored`])
       .toSorted(),
   )
 }, 60_000)

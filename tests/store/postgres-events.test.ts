@@ -47,46 +47,46 @@ async function stored(store: SqlStore, orgId: string): Promise<string[]> {
 const dayMs = 86_400_000
 
 test('a site is removed on one node while the other appends to it: no event names a deleted term', async () => {
-  const [one, two] = await twoNodes()
+  const [firstNode, two] = await twoNodes()
   const { id: orgId } = makeOrg()
   let accepted = 0
   let removed = 0
   for (let round = 0; round < 12; round++) {
-    const ids = Array.from({ length: 30 }, (_, at) => `${round} ${at}`)
+    const ids = Array.from({ length: 30 }, (_, index) => `${round} ${index}`)
     const appends = [
       two.events.append(makeBatch(orgId, eventsOf('shop', ids.slice(0, 15)))),
       two.events.append(makeBatch(orgId, eventsOf(`shop ${round}`, ids.slice(15)))),
     ]
-    removed += await one.events.removeSite({ orgId, siteId: 'shop', audit: makeAudit(orgId) })
+    removed += await firstNode.events.removeSite({ orgId, siteId: 'shop', audit: makeAudit(orgId) })
     for (const result of await Promise.all(appends)) accepted += result.accepted
   }
   expect(accepted).toBe(360)
-  expect((await stored(one, orgId)).length).toBe(accepted - removed)
-  expect(await faults(one)).toEqual([])
+  expect((await stored(firstNode, orgId)).length).toBe(accepted - removed)
+  expect(await faults(firstNode)).toEqual([])
   // Removed ids are new again, on either node; the others are known.
-  const known = new Set(await stored(one, orgId))
+  const storedIds = new Set(await stored(firstNode, orgId))
   const again = Array.from({ length: 12 }, (_, round) => `${round} 0`)
   const result = await two.events.append(makeBatch(orgId, eventsOf('shop', again)))
-  const newOnes = again.filter((id) => !known.has(id)).length
+  const newOnes = again.filter((id) => !storedIds.has(id)).length
   expect(result).toEqual({ accepted: newOnes, deduped: again.length - newOnes, rejected: [] })
   expect(await faults(two)).toEqual([])
 })
 
 test('an erased id stays known to both nodes, and an expired one is new again', async () => {
-  const [one, two] = await twoNodes()
+  const [firstNode, two] = await twoNodes()
   const { id: orgId } = makeOrg()
-  const ids = Array.from({ length: 300 }, (_, at) => `e${at}`)
-  await one.events.append(makeBatch(orgId, eventsOf('shop', ids)))
+  const ids = Array.from({ length: 300 }, (_, index) => `e${index}`)
+  await firstNode.events.append(makeBatch(orgId, eventsOf('shop', ids)))
   const erasure = { orgId, sessionIds: ['of e7'], subjects: [], audit: makeAudit(orgId), cursor: null }
   expect((await two.events.erase(erasure)).events).toBe(1)
-  expect(await one.events.byId({ orgId, id: 'e7' })).toBeNull()
+  expect(await firstNode.events.byId({ orgId, id: 'e7' })).toBeNull()
   const resend = makeBatch(orgId, eventsOf('shop', ['e7', 'e8']))
-  for (const node of [one, two]) expect(await node.events.append(resend)).toMatchObject({ deduped: 2 })
-  expect(await faults(one)).toEqual([])
-  const before = noon + 60_000
-  expect(await two.events.expire({ orgId, receivedBeforeMs: before })).toEqual({ events: 299, done: true })
-  const later = { ...resend, receivedAtMs: before }
-  expect(await one.events.append(later)).toEqual({ accepted: 2, deduped: 0, rejected: [] })
+  for (const node of [firstNode, two]) expect(await node.events.append(resend)).toMatchObject({ deduped: 2 })
+  expect(await faults(firstNode)).toEqual([])
+  const cutoffMs = noon + 60_000
+  expect(await two.events.expire({ orgId, receivedBeforeMs: cutoffMs })).toEqual({ events: 299, done: true })
+  const later = { ...resend, receivedAtMs: cutoffMs }
+  expect(await firstNode.events.append(later)).toEqual({ accepted: 2, deduped: 0, rejected: [] })
   expect(await stored(two, orgId)).toEqual(['e7', 'e8'])
   expect(await faults(two)).toEqual([])
 })
@@ -96,7 +96,7 @@ test('acknowledged events are stored after the server was killed, and resends co
   const store = await openNode(cluster.url, 'one')
   const { id: orgId } = makeOrg()
   const acknowledged = new Set<string>()
-  const sent: string[] = []
+  const sentIds: string[] = []
   let kinds = new Set<string>()
   let isKilled = false
   const send = async (ids: string[]) => {
@@ -106,8 +106,8 @@ test('acknowledged events are stored after the server was killed, and resends co
   }
   const sender = async (name: string) => {
     for (let batch = 0; !isKilled; batch++) {
-      const ids = Array.from({ length: 20 }, (_, at) => `${name} ${batch} ${at}`)
-      sent.push(...ids)
+      const ids = Array.from({ length: 20 }, (_, index) => `${name} ${batch} ${index}`)
+      sentIds.push(...ids)
       await send(ids).catch((error: { kind: string }) => {
         kinds.add(error.kind)
         return Bun.sleep(20) // the server may take a while to end
@@ -122,11 +122,12 @@ test('acknowledged events are stored after the server was killed, and resends co
   expect([...kinds].filter((kind) => kind !== 'unavailable')).toEqual([])
   await cluster.restart()
   kinds = new Set()
-  const after = new Set(await retried(() => stored(store, orgId)))
+  const idsAfter = new Set(await retried(() => stored(store, orgId)))
   expect(acknowledged.size).toBeGreaterThan(0)
-  expect([...acknowledged].filter((id) => !after.has(id)).slice(0, 5)).toEqual([])
-  for (let from = 0; from < sent.length; from += 500) await retried(() => send(sent.slice(from, from + 500)))
-  expect((await stored(store, orgId)).toSorted().join()).toBe(sent.toSorted().join())
+  expect([...acknowledged].filter((id) => !idsAfter.has(id)).slice(0, 5)).toEqual([])
+  for (let from = 0; from < sentIds.length; from += 500)
+    await retried(() => send(sentIds.slice(from, from + 500)))
+  expect((await stored(store, orgId)).toSorted().join()).toBe(sentIds.toSorted().join())
   expect(await faults(store)).toEqual([])
   await store.close()
   await cluster.stop()
@@ -137,9 +138,9 @@ test('a page reads its rows from the indexes of many segments at once', async ()
   const store = await openNode(url, 'one')
   const { id: orgId } = makeOrg()
   for (let block = 0; block < 12; block++) {
-    const events = Array.from({ length: 256 }, (_, at) => {
-      const id = `${block} ${at}`
-      const outcome = at < 2 ? 'rare' : at === 3 && block === 5 ? 'once' : 'success'
+    const events = Array.from({ length: 256 }, (_, index) => {
+      const id = `${block} ${index}`
+      const outcome = index < 2 ? 'rare' : index === 3 && block === 5 ? 'once' : 'success'
       return makeEvent(id, { outcome, json: JSON.stringify({ id, outcome }) })
     })
     await store.events.append(makeBatch(orgId, events))
@@ -173,9 +174,9 @@ test('counts by hour are exact when the server reads a table instead of its inde
   const hours = 50
   // The newest hours come first, so that they are first in the table.
   for (let hour = hours - 1; hour >= 0; hour--) {
-    const events = Array.from({ length: hour + 1 }, (_, at) =>
-      makeEvent(`${hour} ${at}`, {
-        vendor: `vendor ${at % 3}`,
+    const events = Array.from({ length: hour + 1 }, (_, index) =>
+      makeEvent(`${hour} ${index}`, {
+        vendor: `vendor ${index % 3}`,
         occurredAtMs: noon + hour * hourMs,
         json: '{}',
       }),
@@ -185,9 +186,9 @@ test('counts by hour are exact when the server reads a table instead of its inde
   await until(() => db.query('SELECT 1 FROM event_org WHERE folded_seq = last_seq').get() !== null)
   const range = { orgId, sinceMs: noon, untilMs: noon + hours * hourMs }
   const { rows } = await store.events.breakdown({ ...range, by: 'vendor', stepMs: hourMs })
-  const found = Array<number>(hours).fill(0)
-  for (const { startMs, count } of rows) found[(startMs - noon) / hourMs]! += count
-  expect(found).toEqual(Array.from({ length: hours }, (_, hour) => hour + 1))
+  const hourCounts = Array<number>(hours).fill(0)
+  for (const { startMs, count } of rows) hourCounts[(startMs - noon) / hourMs]! += count
+  expect(hourCounts).toEqual(Array.from({ length: hours }, (_, hour) => hour + 1))
   db.close()
 }, 60_000)
 
@@ -197,12 +198,12 @@ const spreadEvents = 66_000
 async function appendSpread(store: SqlStore, orgId: string): Promise<void> {
   const plans = ['pro', 'free', 'team']
   for (let from = 0; from < spreadEvents; from += 3_000) {
-    const events = Array.from({ length: 3_000 }, (_, at) => {
-      const id = `e${from + at}`
-      const plan = from + at === 20_000 ? 'only theirs' : plans[(from + at) % 3]
-      const sessionId = from + at === 20_000 ? 'of theirs' : `s${(from + at) >> 10}`
-      const vendor = `vendor ${at % 61}`
-      const occurredAtMs = noon + Math.floor(((from + at) / spreadEvents) * 6 * dayMs)
+    const events = Array.from({ length: 3_000 }, (_, index) => {
+      const id = `e${from + index}`
+      const plan = from + index === 20_000 ? 'only theirs' : plans[(from + index) % 3]
+      const sessionId = from + index === 20_000 ? 'of theirs' : `s${(from + index) >> 10}`
+      const vendor = `vendor ${index % 61}`
+      const occurredAtMs = noon + Math.floor(((from + index) / spreadEvents) * 6 * dayMs)
       return makeEvent(id, {
         sessionId,
         vendor,
@@ -221,28 +222,28 @@ test('a node builds path columns of sealed segments and sums of days, and an era
   const { id: orgId } = makeOrg()
   await appendSpread(store, orgId)
   const rows = async (): Promise<{ path: string; packed: Uint8Array }[]> => {
-    const all = () =>
+    const pathRows = () =>
       db.query<{ path: string; packed: Uint8Array }>('SELECT path, packed FROM event_path').all()
-    for (let tries = 0; all().length === 0 && tries < 100; tries++) await Bun.sleep(100)
-    return all()
+    for (let tries = 0; pathRows().length === 0 && tries < 100; tries++) await Bun.sleep(100)
+    return pathRows()
   }
   const explored = async () => {
     const query = { orgId, filter: {}, measure: 'events' as const, by: { metadata: 'plan' }, rowsMax: 10 }
     const edges = [noon - 3_600_000, noon + 7 * dayMs]
-    const found = await store.events.explore({ ...query, edges, budgetMs: 60_000 })
-    return found.rows.map(({ value, total }) => [value, total])
+    const planCounts = await store.events.explore({ ...query, edges, budgetMs: 60_000 })
+    return planCounts.rows.map(({ value, total }) => [value, total])
   }
   const holds = (column: { packed: Uint8Array }, text: string) =>
     Bun.zstdDecompressSync(column.packed as Uint8Array<ArrayBuffer>).includes(Buffer.from(text)) as boolean
   const third = spreadEvents / 3
-  const most = [
+  const largestGroups = [
     ['free', third],
     ['pro', third],
     ['team', third - 1],
   ]
   const [head, plan] = (await rows()).toSorted((a, b) => a.path.length - b.path.length)
   expect([head!.path, plan!.path, holds(plan!, 'only theirs')]).toEqual(['', '"plan"', true])
-  expect(await explored()).toEqual([...most, ['only theirs', 1]])
+  expect(await explored()).toEqual([...largestGroups, ['only theirs', 1]])
   const days = () =>
     db
       .query<{ day: number }>('SELECT DISTINCT day FROM rollup_day WHERE length(sums) > 0 ORDER BY day')
@@ -261,11 +262,11 @@ test('a node builds path columns of sealed segments and sums of days, and an era
     audit: makeAudit(orgId),
     cursor: null,
   })
-  expect(await explored()).toEqual(most)
+  expect(await explored()).toEqual(largestGroups)
   expect(days()).toEqual(summed.toSpliced(2, 1)) // the third one had the event
   const again = (await rows()).find(({ path }) => path !== '')
   expect(holds(again!, 'only theirs')).toBe(false)
-  expect(await explored()).toEqual(most)
+  expect(await explored()).toEqual(largestGroups)
   expect(await faults(store)).toEqual([])
   db.close()
 }, 60_000)

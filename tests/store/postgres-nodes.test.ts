@@ -91,7 +91,7 @@ test('a delivery is replayed once', async () => {
   await nodes[0]!.webhooks.schedule({ delivery: makeDelivery(orgId, id, id), audit: makeAudit(orgId) })
   const end = { status: 'dead_letter' } as const
   await claimAndSettle(nodes[0]!, `lease-${orgId}`, end)
-  const before = (await auditOf(nodes[0]!, orgId)).length
+  const countBefore = (await auditOf(nodes[0]!, orgId)).length
   const results = await atOnce('webhook_delivery', (node) =>
     node.webhooks.replay({ orgId, id, now: noon, audit: makeAudit(orgId) }).then(
       () => 'replayed',
@@ -99,7 +99,7 @@ test('a delivery is replayed once', async () => {
     ),
   )
   expect(results.toSorted()).toEqual(['conflict', 'conflict', 'conflict', 'replayed'])
-  expect((await auditOf(nodes[0]!, orgId)).length).toBe(before + 1)
+  expect((await auditOf(nodes[0]!, orgId)).length).toBe(countBefore + 1)
   await claimAndSettle(nodes[0]!, `lease-2-${orgId}`, { status: 'delivered' })
 })
 
@@ -147,22 +147,22 @@ test('of many deliveries each is sent once, by one of the claimers', async () =>
     const delivery = makeDelivery(orgId, id, `lane-${orgId}-${n % 10}`)
     await nodes[n % 4]!.webhooks.schedule({ delivery, audit: makeAudit(orgId) })
   }
-  const sent = await Promise.all(
+  const sentIds = await Promise.all(
     nodes.map(async (node, index) => {
-      const own: string[] = []
+      const ownIds: string[] = []
       let idle = 0
       for (let n = 0; idle < 3; n++) {
         const delivered = await claimAndSettle(node, `many-${orgId}-${index}-${n}`, { status: 'delivered' })
-        own.push(...delivered)
+        ownIds.push(...delivered)
         idle = delivered.length > 0 ? 0 : idle + 1
       }
-      return own
+      return ownIds
     }),
   )
-  expect(sent.flat().toSorted()).toEqual(ids.toSorted())
+  expect(sentIds.flat().toSorted()).toEqual(ids.toSorted())
   for (const id of ids) {
-    const found = await nodes[0]!.webhooks.find({ orgId, id })
-    expect(found).toMatchObject({ delivery: { status: 'delivered', attempts: 1 } })
+    const delivery = await nodes[0]!.webhooks.find({ orgId, id })
+    expect(delivery).toMatchObject({ delivery: { status: 'delivered', attempts: 1 } })
   }
 })
 
@@ -171,8 +171,8 @@ test('a node that claims for the first time leaves the leases of the others', as
   const id = `leased-${orgId}`
   await nodes[0]!.webhooks.schedule({ delivery: makeDelivery(orgId, id, id), audit: makeAudit(orgId) })
   const claim = makeClaim(`held-${orgId}`, { leaseMs: 60_000 })
-  const held = await nodes[0]!.webhooks.recordAndClaim({ now: noon, outcomes: [], released: [], claim })
-  expect(held.map(({ delivery }) => delivery.id)).toEqual([id])
+  const claims = await nodes[0]!.webhooks.recordAndClaim({ now: noon, outcomes: [], released: [], claim })
+  expect(claims.map(({ delivery }) => delivery.id)).toEqual([id])
   const late = await openRecords({ url })
   const second = { ...claim, leaseId: `late-${orgId}` }
   const request = { outcomes: [], released: [] }
@@ -186,14 +186,14 @@ test('a node that claims for the first time leaves the leases of the others', as
 
 test('the audit chain of an organization stays dense and verifies', async () => {
   const orgId = await newOrg()
-  const before = (await auditOf(nodes[0]!, orgId)).length
+  const countBefore = (await auditOf(nodes[0]!, orgId)).length
   await atOnce('audit_head', async (node) => {
     await Promise.all(Array.from({ length: 25 }, () => node.audit.append(makeAudit(orgId))))
   })
   const verdict = await nodes[1]!.audit.verify([])
   expect(verdict.faults).toEqual([])
-  expect(verdict.chains.find((chain) => chain.orgId === orgId)?.count).toBe(before + 100)
-  expect(await auditOf(nodes[2]!, orgId)).toHaveLength(before + 100)
+  expect(verdict.chains.find((chain) => chain.orgId === orgId)?.count).toBe(countBefore + 100)
+  expect(await auditOf(nodes[2]!, orgId)).toHaveLength(countBefore + 100)
 })
 
 test('a node that stalls in a transaction blocks the others until its timeout', async () => {
@@ -256,8 +256,8 @@ test('nodes that touch keys, reject requests and try to sign in at once do not d
       }
     }),
   )
-  const used = await nodes[0]!.keys.list({ orgId: orgIds[0]! })
-  expect(used.map(({ lastUsedAtMs }) => lastUsedAtMs)).toEqual([noon + 24, noon + 24])
+  const usedKeys = await nodes[0]!.keys.list({ orgId: orgIds[0]! })
+  expect(usedKeys.map(({ lastUsedAtMs }) => lastUsedAtMs)).toEqual([noon + 24, noon + 24])
   const row = watcher.query<{ failures: number }, [string]>(
     'SELECT failures FROM sign_in_throttle WHERE name = ?',
   )

@@ -37,8 +37,8 @@ async function afterOutage<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-for (const how of ['kill', 'restart'] as const) {
-  test(`after a ${how} of the database nothing acknowledged is missing, and every store works`, async () => {
+for (const fault of ['kill', 'restart'] as const) {
+  test(`after a ${fault} of the database nothing acknowledged is missing, and every store works`, async () => {
     let broken = false
     for (const store of stores) void store.broken.then(() => (broken = true))
     const acknowledged: string[] = []
@@ -56,7 +56,7 @@ for (const how of ['kill', 'restart'] as const) {
       }
     })
     await until(() => acknowledged.length > 20)
-    if (how === 'kill') {
+    if (fault === 'kill') {
       await cluster.kill()
       for (const store of stores) {
         expect((await failure(store.orgs.list())).kind).toBe('unavailable')
@@ -86,17 +86,17 @@ for (const how of ['kill', 'restart'] as const) {
 }
 
 test('background work fails while its connection is refused, and succeeds once it is accepted', async () => {
-  const { url, name, cluster: other, drop } = await database('migrated')
+  const { url, name, cluster: sharedCluster, drop } = await database('migrated')
   const opening = { url, node: 'test', now: noon, readers: 1, readDeadlineMs: 10_000 }
   const store = await openPostgresStore(opening)
-  await other.sql(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`)
+  await sharedCluster.sql(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`)
   const upkeep = () => store.behind()?.upkeep
   await until(() => (upkeep()?.failures ?? 0) >= 2)
   expect(upkeep()).toMatchObject({
     lastFailure: { message: expect.stringContaining('not currently accepting') },
   })
   expect(upkeep()?.failingMs).toBeGreaterThan(0)
-  await other.sql(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`)
+  await sharedCluster.sql(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`)
   await until(() => upkeep()?.failingMs === null)
   await store.close()
   await drop()

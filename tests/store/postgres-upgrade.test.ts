@@ -24,7 +24,7 @@ async function expectSound(url: string, auditFaults: string[] = []): Promise<voi
 
 test('every schema since the first with events has a fixture', () => {
   const schemas = serverFixtures().map(({ schema }) => schema)
-  expect(schemas).toEqual(Array.from({ length: schemas.length }, (_, at) => 4 + at))
+  expect(schemas).toEqual(Array.from({ length: schemas.length }, (_, index) => 4 + index))
   // That of this release is saved before the next migration.
   expect(schemas.length).toBeGreaterThanOrEqual(migrations.length - 4)
 })
@@ -34,11 +34,11 @@ test('every schema since the first with events has a fixture', () => {
  * the rest; two from every one in a full run.
  */
 const names = serverFixtures().map(({ name }) => name)
-const others = names.slice(1, -1)
+const otherNames = names.slice(1, -1)
 const third = Math.floor(Math.random() * 3)
-const paired = new Set([names[0], names.at(-1), others[Math.floor(Math.random() * others.length)]])
+const paired = new Set([names[0], names.at(-1), otherNames[Math.floor(Math.random() * otherNames.length)]])
 const upgradedToday = serverFixtures().filter(
-  ({ name }, at) => isFull || paired.has(name) || at % 3 === third,
+  ({ name }, index) => isFull || paired.has(name) || index % 3 === third,
 )
 
 test.each(upgradedToday.map((fixture) => [fixture.name, fixture] as const))(

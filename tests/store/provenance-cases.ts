@@ -9,23 +9,23 @@ import { makeAudit, makeBatch, makeEvent, noon } from './make.ts'
 import type { Cases } from './subject.ts'
 
 const dayMs = 24 * 3_600_000
-const everything = { filter: {}, limit: 200, before: null, ceilingSeq: null }
+const everyEvent = { filter: {}, limit: 200, before: null, ceilingSeq: null }
 
 /** An event that the appliance judged, by an address that `observedBy` saw. */
-const judged = (id: string, verdict: string, observedBy: string, more: Partial<EventRecord> = {}) =>
+const judged = (id: string, verdict: string, observedBy: string, fields: Partial<EventRecord> = {}) =>
   makeEvent(id, {
     verdict,
     judgedBy: 'appliance',
     observedBy,
     evidence: '{"method":"address","list":"https://a.example"}',
     network: verdict === 'contradicted' ? '192.0.2.0/24' : null,
-    ...more,
+    ...fields,
   })
 
 /** An event with a verdict of its sender's. */
-const reported = (id: string, verdict: string, more: Partial<EventRecord> = {}) => {
+const reported = (id: string, verdict: string, fields: Partial<EventRecord> = {}) => {
   const json = JSON.stringify({ id, agent: { verdict } })
-  return makeEvent(id, { verdict, judgedBy: 'sender', json, ...more })
+  return makeEvent(id, { verdict, judgedBy: 'sender', json, ...fields })
 }
 
 /** As an event of an earlier release is read. */
@@ -43,7 +43,7 @@ async function append(store: Store, orgId: string, { key, door, events }: Sent):
 }
 
 const idsOf = async (store: Store, orgId: string, filter: EventFilter): Promise<string[]> => {
-  const { events } = await store.events.page({ ...everything, orgId, filter })
+  const { events } = await store.events.page({ ...everyEvent, orgId, filter })
   return events.map(({ json }) => (JSON.parse(json) as { id: string }).id).sort()
 }
 
@@ -78,7 +78,7 @@ async function fill(store: Store, orgId: string): Promise<void> {
 export const provenanceCases: Cases = {
   async 'an event comes back with who says so, where that is asked for'({ store, orgId }) {
     await fill(store, orgId)
-    const { events } = await store.events.page({ ...everything, orgId, provenance: true })
+    const { events } = await store.events.page({ ...everyEvent, orgId, provenance: true })
     const records = Object.fromEntries(
       events.map(({ json, provenance }) => [(JSON.parse(json) as { id: string }).id, provenance]),
     )
@@ -171,33 +171,33 @@ export const provenanceCases: Cases = {
       events.toSorted((a, b) => a.seq - b.seq).map(({ provenance }) => provenance),
     )
     expect((await store.events.byId({ orgId, id: 'lie_v' }))?.provenance).toEqual(records['lie_v'])
-    const bare = await store.events.page({ ...everything, orgId })
+    const bare = await store.events.page({ ...everyEvent, orgId })
     expect(bare.events.some((event) => 'provenance' in event)).toBe(false)
   },
   async 'filters by judge, observer, door, key and network'({ store, orgId }) {
     await fill(store, orgId)
-    const found = (filter: EventFilter) => idsOf(store, orgId, filter)
-    expect(await found({ verdicts: ['verified'] })).toEqual(['lie_v', 'log_v', 'old_v', 'sdk_v'])
-    expect(await found({ verdicts: ['verified'], judges: [...vouchedJudges] })).toEqual([
+    const idsFor = (filter: EventFilter) => idsOf(store, orgId, filter)
+    expect(await idsFor({ verdicts: ['verified'] })).toEqual(['lie_v', 'log_v', 'old_v', 'sdk_v'])
+    expect(await idsFor({ verdicts: ['verified'], judges: [...vouchedJudges] })).toEqual([
       'log_v',
       'old_v',
       'sdk_v',
     ])
-    expect(await found({ judges: ['appliance'] })).toEqual(['log_c', 'log_v', 'sdk_c', 'sdk_v'])
-    expect(await found({ judges: ['sender'] })).toEqual(['lie_c', 'lie_v', 'lie_w'])
-    expect(await found({ judges: ['unknown'] })).toEqual(['old_v'])
-    expect(await found({ judges: ['unknown', 'sender'] })).toEqual(['lie_c', 'lie_v', 'lie_w', 'old_v'])
-    expect(await found({ judges: [''] })).toEqual(['old_v', 'plain'])
-    expect(await found({ verdicts: ['honest, trust me'] })).toEqual(['lie_w'])
-    expect(await found({ observers: ['key_site'] })).toEqual(['sdk_c', 'sdk_v'])
-    expect(await found({ observers: ['appliance'], verdicts: ['contradicted'] })).toEqual(['log_c'])
-    expect(await found({ doors: ['access-log'] })).toEqual(['log_c', 'log_v'])
-    expect(await found({ keys: ['key_liar'] })).toEqual(['lie_c', 'lie_v', 'lie_w'])
-    expect(await found({ networks: ['192.0.2.0/24'] })).toEqual(['log_c', 'sdk_c'])
-    expect(await found({ networks: ['192.0.2.0/24', '2001:db8::/48'], keys: ['key_site'] })).toEqual([
+    expect(await idsFor({ judges: ['appliance'] })).toEqual(['log_c', 'log_v', 'sdk_c', 'sdk_v'])
+    expect(await idsFor({ judges: ['sender'] })).toEqual(['lie_c', 'lie_v', 'lie_w'])
+    expect(await idsFor({ judges: ['unknown'] })).toEqual(['old_v'])
+    expect(await idsFor({ judges: ['unknown', 'sender'] })).toEqual(['lie_c', 'lie_v', 'lie_w', 'old_v'])
+    expect(await idsFor({ judges: [''] })).toEqual(['old_v', 'plain'])
+    expect(await idsFor({ verdicts: ['honest, trust me'] })).toEqual(['lie_w'])
+    expect(await idsFor({ observers: ['key_site'] })).toEqual(['sdk_c', 'sdk_v'])
+    expect(await idsFor({ observers: ['appliance'], verdicts: ['contradicted'] })).toEqual(['log_c'])
+    expect(await idsFor({ doors: ['access-log'] })).toEqual(['log_c', 'log_v'])
+    expect(await idsFor({ keys: ['key_liar'] })).toEqual(['lie_c', 'lie_v', 'lie_w'])
+    expect(await idsFor({ networks: ['192.0.2.0/24'] })).toEqual(['log_c', 'sdk_c'])
+    expect(await idsFor({ networks: ['192.0.2.0/24', '2001:db8::/48'], keys: ['key_site'] })).toEqual([
       'sdk_c',
     ])
-    expect(await found({ networks: ['198.51.100.0/24'] })).toEqual([])
+    expect(await idsFor({ networks: ['198.51.100.0/24'] })).toEqual([])
     const edges = [noon - 1, noon + 1]
     const counted = await store.events.filteredCounts({
       orgId,
@@ -228,31 +228,31 @@ export const provenanceCases: Cases = {
     await fc.assert(
       fc.asyncProperty(fc.array(batch, { minLength: 1, maxLength: 5 }), async (batches) => {
         for (const { key, events } of batches) {
-          const records = events.map(({ verdict: word, judge: by, hour }) => {
-            const more = { occurredAtMs: noon + hour * 3_600_000 }
+          const records = events.map(({ verdict: word, judge: judgeKind, hour }) => {
+            const fields = { occurredAtMs: noon + hour * 3_600_000 }
             const id = `evt_${number++}`
-            if (word === null) return makeEvent(id, more)
-            const known = (knownVerdicts as readonly string[]).includes(word) ? word : null
-            if (by === 'appliance') {
-              if (known !== null) add(vouched, word)
-              add(judgements, JSON.stringify({ verdict: known, judgedBy: by, by: key }))
-              return judged(id, word, key, more)
+            if (word === null) return makeEvent(id, fields)
+            const knownVerdict = (knownVerdicts as readonly string[]).includes(word) ? word : null
+            if (judgeKind === 'appliance') {
+              if (knownVerdict !== null) add(vouched, word)
+              add(judgements, JSON.stringify({ verdict: knownVerdict, judgedBy: judgeKind, by: key }))
+              return judged(id, word, key, fields)
             }
-            if (by === 'sender') {
-              add(judgements, JSON.stringify({ verdict: known, judgedBy: by, by: key }))
-              return reported(id, word, more)
+            if (judgeKind === 'sender') {
+              add(judgements, JSON.stringify({ verdict: knownVerdict, judgedBy: judgeKind, by: key }))
+              return reported(id, word, fields)
             }
-            if (known !== null) add(vouched, word)
-            return { ...older(id, word), ...more }
+            if (knownVerdict !== null) add(vouched, word)
+            return { ...older(id, word), ...fields }
           })
           await append(store, orgId, { key, door: 'events', events: records })
         }
         const range = { orgId, sinceMs: noon - dayMs, untilMs: null, stepMs: null }
-        for (const [by, truth] of [
+        for (const [field, truth] of [
           ['vouched', vouched],
           ['judgement', judgements],
         ] as const) {
-          const { rows } = await store.events.breakdown({ ...range, by })
+          const { rows } = await store.events.breakdown({ ...range, by: field })
           const counts = new Map<string, number>()
           for (const { value, count } of rows) counts.set(value!, (counts.get(value!) ?? 0) + count)
           expect(counts).toEqual(truth)
@@ -261,7 +261,7 @@ export const provenanceCases: Cases = {
             filter: {},
             edges: [noon - dayMs, noon + 30 * dayMs],
             budgetMs: 5_000,
-            breakdowns: [{ by }],
+            breakdowns: [{ by: field }],
           })
           expect(new Map(filtered.breakdowns[0]!.map(({ value, count }) => [value!, count]))).toEqual(truth)
         }
@@ -285,19 +285,20 @@ export const provenanceCases: Cases = {
     expect(await idsOf(store, orgId, { verdicts: ['word 4150'] })).toEqual(['lie_4150'])
   },
   async 'networks expire by day, and go with their events'({ store, orgId }) {
-    const at = (day: number) => noon + day * dayMs
-    const expire = (day: number) => store.events.expireNetworks({ beforeDay: Math.floor(at(day) / dayMs) })
+    const dayMsOf = (day: number) => noon + day * dayMs
+    const expire = (day: number) =>
+      store.events.expireNetworks({ beforeDay: Math.floor(dayMsOf(day) / dayMs) })
     while (!(await expire(10)).done); // those of other cases
     for (const day of [0, 1, 2]) {
-      const more = { occurredAtMs: at(day), sessionId: day === 1 ? 'sess_erased' : 'sess_1' }
+      const fields = { occurredAtMs: dayMsOf(day), sessionId: day === 1 ? 'sess_erased' : 'sess_1' }
       await append(store, orgId, {
         key: 'import',
         door: 'access-log',
-        events: [judged(`log_${day}`, 'contradicted', 'appliance', more)],
+        events: [judged(`log_${day}`, 'contradicted', 'appliance', fields)],
       })
     }
     const networks = async () => {
-      const { events } = await store.events.page({ ...everything, orgId, provenance: true })
+      const { events } = await store.events.page({ ...everyEvent, orgId, provenance: true })
       return events.toSorted((a, b) => a.seq - b.seq).map(({ provenance }) => provenance!.network)
     }
     expect(await networks()).toEqual(['192.0.2.0/24', '192.0.2.0/24', '192.0.2.0/24'])

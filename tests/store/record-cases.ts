@@ -7,14 +7,14 @@ import { auditOf, failure, writesNothing, type Cases } from './subject.ts'
 
 export const auditCases: Cases = {
   async 'entries come back newest first, exactly once, in pages'({ store, orgId }) {
-    const before = await auditOf(store, orgId)
+    const entriesBefore = await auditOf(store, orgId)
     const entries = Array.from({ length: 20 }, (_, n) =>
       makeAudit(orgId, { occurredAtMs: noon + n, target: `t${n}` }),
     )
     for (const entry of entries) await store.audit.append(entry)
-    const after = await auditOf(store, orgId)
-    expect(after.slice(0, 20)).toMatchObject(entries.toReversed())
-    expect(after.length).toBe(before.length + 20)
+    const entriesAfter = await auditOf(store, orgId)
+    expect(entriesAfter.slice(0, 20)).toMatchObject(entries.toReversed())
+    expect(entriesAfter.length).toBe(entriesBefore.length + 20)
   },
   async 'metadata and texts of any kind survive'({ store, orgId }) {
     const metadata = {
@@ -34,12 +34,12 @@ export const auditCases: Cases = {
       return { orgId, count, hash: `hash ${count}`, at: '2026-06-01', key: 'k', signature: `s${count}` }
     }
     expect(await store.audit.addCheckpoints([signed(1)])).toEqual([signed(1)])
-    const other = { ...signed(1), orgId: `${orgId} other` }
-    expect(await store.audit.addCheckpoints([signed(1), other])).toEqual([other])
-    expect(await store.audit.addCheckpoints([signed(2), other])).toEqual([signed(2)])
+    const otherCheckpoint = { ...signed(1), orgId: `${orgId} other` }
+    expect(await store.audit.addCheckpoints([signed(1), otherCheckpoint])).toEqual([otherCheckpoint])
+    expect(await store.audit.addCheckpoints([signed(2), otherCheckpoint])).toEqual([signed(2)])
     await store.orgs.requestDeletion({ orgId, askedAtMs: noon, dueAtMs: noon, audit: makeAudit(orgId) })
     await store.orgs.remove({ orgId, now: noon, audit: makeAudit('org_system') })
-    expect(await store.audit.addCheckpoints([signed(2), other])).toEqual([])
+    expect(await store.audit.addCheckpoints([signed(2), otherCheckpoint])).toEqual([])
   },
   async 'entries of two organizations do not meet, and an organization need not exist'({ store, orgId }) {
     const system = makeAudit('org_system')
@@ -54,10 +54,10 @@ export const auditCases: Cases = {
     expect(error.kind).toBe('conflict')
   },
   async 'a verb whose entry cannot be written does nothing'({ store, orgId }) {
-    const taken = makeAudit(orgId)
-    await store.audit.append(taken)
+    const takenEntry = makeAudit(orgId)
+    await store.audit.append(takenEntry)
     const key = makeKey(orgId)
-    const error = await failure(store.keys.create({ key, audit: taken }))
+    const error = await failure(store.keys.create({ key, audit: takenEntry }))
     expect(error.kind).toBe('conflict')
     expect(await store.keys.list({ orgId })).toEqual([])
     expect(await store.keys.findByHash(key.hash)).toBeNull()
@@ -66,7 +66,7 @@ export const auditCases: Cases = {
     await Promise.all(Array.from({ length: 40 }, () => store.audit.append(makeAudit(orgId))))
     const verdict = await store.audit.verify([])
     expect(verdict.faults).toEqual([])
-    const chain = verdict.chains.find((one) => one.orgId === orgId)
+    const chain = verdict.chains.find((candidate) => candidate.orgId === orgId)
     expect(chain?.count).toBe((await auditOf(store, orgId)).length)
   },
 }
@@ -79,16 +79,16 @@ export const trimCases: Cases = {
   }) {
     const entries = Array.from({ length: 6 }, (_, n) => makeAudit(orgId, { occurredAtMs: noon + n * 1_000 }))
     for (const entry of entries) await store.audit.append(entry)
-    const before = await auditOf(store, orgId)
+    const entriesBefore = await auditOf(store, orgId)
     const point = (await store.audit.trimPoint({ orgId, beforeMs: noon + 3_000 }))!
-    expect(point.count).toBe(before.length - 3)
+    expect(point.count).toBe(entriesBefore.length - 3)
     const trim = { orgId, ...point, at: '2026-06-01', key: 'k', signature: 's' }
     const forged = await failure(store.audit.trim({ trim: { ...trim, hash: 'x' }, audit: makeAudit(orgId) }))
     expect(forged.kind).toBe('conflict')
     const audit = makeAudit(orgId, { action: 'audit.trimmed' })
     await store.audit.trim({ trim, audit })
-    const after = await auditOf(store, orgId)
-    expect(after.map(({ id }) => id)).toEqual([
+    const entriesAfter = await auditOf(store, orgId)
+    expect(entriesAfter.map(({ id }) => id)).toEqual([
       audit.id,
       ...entries
         .slice(3)
@@ -102,7 +102,7 @@ export const trimCases: Cases = {
     const verdict = await store.audit.verify([])
     expect(verdict.faults).toEqual([])
     expect(verdict.chains.find((chain) => chain.orgId === orgId)).toMatchObject({
-      count: before.length + 1,
+      count: entriesBefore.length + 1,
       trim,
     })
     expect(await store.audit.trimPoint({ orgId, beforeMs: noon + 3_000 })).toBeNull()
@@ -156,23 +156,26 @@ export const restCases: Cases = {
     await store.ingestCounts.add({ counts: [], nearMisses, keptSinceMs: 0 })
     await store.ingestCounts.add({ counts: [], nearMisses: [miss('b', '/Outcome', 1, 6)], keptSinceMs: 0 })
     const listed = (sinceMs: number) => store.ingestCounts.nearMisses({ orgId, sinceMs })
-    const found = (keyId: string, path: string, events: number) => ({
+    const misspelling = (keyId: string, path: string, events: number) => ({
       keyId,
       path,
       known: '/outcome',
       events,
     })
-    expect(await listed(0)).toEqual([found('b', '/Outcome', 10), found('a', '/outcom', 5)])
-    expect(await listed(noon + 3_600_000)).toEqual([found('b', '/Outcome', 10), found('a', '/outcom', 3)])
+    expect(await listed(0)).toEqual([misspelling('b', '/Outcome', 10), misspelling('a', '/outcom', 5)])
+    expect(await listed(noon + 3_600_000)).toEqual([
+      misspelling('b', '/Outcome', 10),
+      misspelling('a', '/outcom', 3),
+    ])
     await store.ingestCounts.add({
       counts: [],
       nearMisses: [miss('c', '/x', 2, 1)],
       keptSinceMs: noon + 3_600_000,
     })
     expect(await listed(0)).toEqual([
-      found('b', '/Outcome', 10),
-      found('a', '/outcom', 3),
-      found('c', '/x', 1),
+      misspelling('b', '/Outcome', 10),
+      misspelling('a', '/outcom', 3),
+      misspelling('c', '/x', 1),
     ])
   },
   async 'a lookup of a text that cannot be stored finds nothing'({ store, orgId }) {
@@ -185,21 +188,24 @@ export const restCases: Cases = {
       expect((await list({ actors: [text] })).entries).toEqual([])
       expect((await list({ targets: [text] })).entries).toEqual([])
       expect((await list({ actions: [text, `${text}.*`] })).entries).toEqual([])
-      const of = { orgId, siteIds: [text, 'x'], after: null, limit: 10, bytesMax: 1_000 }
-      expect(await store.registry.tools({ ...of, withRemoved: true })).toEqual({ tools: [], hasMore: false })
-      expect(await store.registry.memories(of)).toEqual({ memories: [], hasMore: false })
+      const query = { orgId, siteIds: [text, 'x'], after: null, limit: 10, bytesMax: 1_000 }
+      expect(await store.registry.tools({ ...query, withRemoved: true })).toEqual({
+        tools: [],
+        hasMore: false,
+      })
+      expect(await store.registry.memories(query)).toEqual({ memories: [], hasMore: false })
     }
   },
   async 'the newest 1,000 rejected samples of each organization stay'({ store, orgId }) {
-    const other = makeSample('org_other', 0)
-    await store.rejected.add([other])
+    const otherSample = makeSample('org_other', 0)
+    await store.rejected.add([otherSample])
     const samples = Array.from({ length: 1_010 }, (_, n) => makeSample(orgId, n))
     await store.rejected.add(samples.slice(0, 600))
     await store.rejected.add(samples.slice(600))
     await store.rejected.add([])
     expect(await store.rejected.list({ orgId, limit: 5_000 })).toEqual(samples.slice(10).toReversed())
     expect(await store.rejected.list({ orgId, limit: 2 })).toEqual(samples.slice(-2).toReversed())
-    expect(await store.rejected.list({ orgId: 'org_other', limit: 10 })).toEqual([other])
+    expect(await store.rejected.list({ orgId: 'org_other', limit: 10 })).toEqual([otherSample])
   },
   async 'a secret is made once and is the same after opening again'({ open }) {
     using dir = tempDir()

@@ -74,7 +74,7 @@ async function defaultOrg(store: Awaited<ReturnType<typeof openStore>>): Promise
 }
 
 /** What people would see: events, organizations, and whether the audit trail is valid. */
-async function seen(dataDir: string) {
+async function contentOf(dataDir: string) {
   const store = await openStore({ folder: dataDir, now: clock.now() })
   const { total } = await store.events.overview(await defaultOrg(store))
   const slugs = (await store.orgs.list()).map(({ slug }) => slug).sort()
@@ -83,10 +83,15 @@ async function seen(dataDir: string) {
   return { total, slugs, trail, faults: (await openDatabaseAdmin(dataDir).verifyAudit()).faults }
 }
 
-const after = { total: 3, slugs: ['default', 'later'], trail: ['org.created', 'org.created'], faults: [] }
+const expectedContent = {
+  total: 3,
+  slugs: ['default', 'later'],
+  trail: ['org.created', 'org.created'],
+  faults: [],
+}
 const restored = { total: 2, slugs: ['default'], trail: ['org.created', 'appliance.restored'], faults: [] }
 
-const wanted = (dataDir: string, path: string, more: object = {}) => {
+const restoreRequest = (dataDir: string, path: string, options: object = {}) => {
   return {
     dataDir,
     path,
@@ -95,7 +100,7 @@ const wanted = (dataDir: string, path: string, more: object = {}) => {
     overwrite: false,
     allowPlain: false,
     clock,
-    ...more,
+    ...options,
   }
 }
 
@@ -113,10 +118,10 @@ function bytesOf(folder: string): { [name: string]: string } {
 async function endpointsOf(dataDir: string) {
   const store = await openStore({ folder: dataDir, now: clock.now() })
   const org = await defaultOrg(store)
-  const [found] = await store.webhooks.endpoints(org)
+  const [firstEndpoint] = await store.webhooks.endpoints(org)
   const [newest] = await auditOf(store, org)
   await store.close()
-  return { status: found!.endpoint.status, newest: newest!.action }
+  return { status: firstEndpoint!.endpoint.status, newest: newest!.action }
 }
 
 async function refusal(work: Promise<unknown>): Promise<string> {
@@ -132,9 +137,9 @@ test('into an empty folder: the same events, and a valid trail that records the 
   using temp = tempDir('restore')
   const { backup } = lived(temp)
   const elsewhere = temp.join('elsewhere')
-  const done = await restoreBackup(wanted(elsewhere, backup))
-  expect(done).toMatchObject({ events: 2, replaced: null })
-  expect(await seen(elsewhere)).toEqual(restored)
+  const restoration = await restoreBackup(restoreRequest(elsewhere, backup))
+  expect(restoration).toMatchObject({ events: 2, replaced: null })
+  expect(await contentOf(elsewhere)).toEqual(restored)
   expect(
     readdirSync(elsewhere).filter((name) => /^(\.restoring|restore-unfinished|replaced-)/.test(name)),
   ).toEqual([])
@@ -144,26 +149,29 @@ test('over data: only with the option, undone in one step, and the undo is undon
   using temp = tempDir('restore')
   const { dataDir, backup } = lived(temp)
   const untouched = bytesOf(dataDir)
-  expect(await refusal(restoreBackup(wanted(dataDir, backup)))).toContain('already contains data')
+  expect(await refusal(restoreBackup(restoreRequest(dataDir, backup)))).toContain('already contains data')
   expect(bytesOf(dataDir)).toEqual(untouched)
-  const done = await restoreBackup(wanted(dataDir, backup, { overwrite: true }))
-  expect(done.replaced).toMatchObject({ events: 3 })
-  expect(await seen(dataDir)).toEqual(restored)
+  const restoration = await restoreBackup(restoreRequest(dataDir, backup, { overwrite: true }))
+  expect(restoration.replaced).toMatchObject({ events: 3 })
+  expect(await contentOf(dataDir)).toEqual(restored)
   await undoRestore(dataDir, clock)
-  expect(await seen(dataDir)).toEqual({ ...after, trail: [...after.trail, 'appliance.restored'] })
+  expect(await contentOf(dataDir)).toEqual({
+    ...expectedContent,
+    trail: [...expectedContent.trail, 'appliance.restored'],
+  })
   await undoRestore(dataDir, clock)
-  expect(await seen(dataDir)).toMatchObject({ total: 2, slugs: ['default'], faults: [] })
+  expect(await contentOf(dataDir)).toMatchObject({ total: 2, slugs: ['default'], faults: [] })
 })
 
 test('a dry run verifies and reports, and changes nothing', async () => {
   using temp = tempDir('restore')
   const { dataDir, backup } = lived(temp)
   const untouched = bytesOf(dataDir)
-  const plan = await planRestore(wanted(dataDir, backup))
+  const plan = await planRestore(restoreRequest(dataDir, backup))
   expect(plan).toMatchObject({ events: 2, replaced: { events: 3 } })
   expect(bytesOf(dataDir)).toEqual(untouched)
   writeFileSync(backup, Buffer.concat([readFileSync(backup).subarray(0, -1), Buffer.from('x')]))
-  expect(await refusal(planRestore(wanted(dataDir, backup)))).toContain('not a complete backup')
+  expect(await refusal(planRestore(restoreRequest(dataDir, backup)))).toContain('not a complete backup')
 })
 
 test('over damage: the broken database moves aside, and the new one gets nothing of its log', async () => {
@@ -171,10 +179,10 @@ test('over damage: the broken database moves aside, and the new one gets nothing
   const { dataDir, backup } = lived(temp)
   writeFileSync(join(dataDir, 'sightglass.db'), Buffer.alloc(65_536, 7))
   writeFileSync(join(dataDir, 'sightglass.db-wal'), Buffer.alloc(40_000, 9))
-  const done = await restoreBackup(wanted(dataDir, backup, { overwrite: true }))
-  expect(done.replaced).toMatchObject({ events: null })
-  expect(await seen(dataDir)).toEqual(restored)
-  const aside = done.replaced!.path
+  const restoration = await restoreBackup(restoreRequest(dataDir, backup, { overwrite: true }))
+  expect(restoration.replaced).toMatchObject({ events: null })
+  expect(await contentOf(dataDir)).toEqual(restored)
+  const aside = restoration.replaced!.path
   expect(readFileSync(join(aside, 'sightglass.db'))).toEqual(Buffer.alloc(65_536, 7))
   expect(existsSync(join(aside, 'audit-heads'))).toBe(true)
 })
@@ -183,12 +191,12 @@ test('rejected while another process holds the folder', async () => {
   using temp = tempDir('restore')
   const { dataDir, backup } = lived(temp)
   const store = await openStore({ folder: dataDir, now: clock.now() })
-  expect(await refusal(restoreBackup(wanted(dataDir, backup, { overwrite: true })))).toMatch(
+  expect(await refusal(restoreBackup(restoreRequest(dataDir, backup, { overwrite: true })))).toMatch(
     /in use by process/,
   )
   expect(await refusal(undoRestore(dataDir, clock))).toContain('nothing to undo')
   await store.close()
-  expect(await seen(dataDir)).toEqual(after)
+  expect(await contentOf(dataDir)).toEqual(expectedContent)
 })
 
 test('rejects a damaged backup and one of a newer schema, and leaves the data unchanged', async () => {
@@ -199,23 +207,25 @@ test('rejects a damaged backup and one of a newer schema, and leaves the data un
   const bytes = readFileSync(backup)
   bytes[20_000]! ^= 1
   writeFileSync(bad, bytes)
-  expect(await refusal(restoreBackup(wanted(dataDir, bad, { overwrite: true })))).toMatch(/was altered/)
+  expect(await refusal(restoreBackup(restoreRequest(dataDir, bad, { overwrite: true })))).toMatch(
+    /was altered/,
+  )
   expect(bytesOf(dataDir)).toEqual(untouched)
   const future = temp.join('future')
   cpSync(dataDir, future, { recursive: true })
   const db = new Database(join(future, 'sightglass.db'))
   db.run("INSERT INTO schema_migration VALUES (9999, '9999_future', 0)")
   db.close()
-  const made = await createBackup({
+  const futureBackup = await createBackup({
     dataDir: future,
     dir: temp.join('b2'),
     reason: 'manual',
     passphrase: null,
     clock,
   })
-  expect(await refusal(restoreBackup(wanted(dataDir, made.path, { overwrite: true })))).toContain(
-    'has schema 9999',
-  )
+  expect(
+    await refusal(restoreBackup(restoreRequest(dataDir, futureBackup.path, { overwrite: true }))),
+  ).toContain('has schema 9999')
   expect(bytesOf(dataDir)).toEqual(untouched)
 })
 
@@ -224,15 +234,15 @@ test('a folder with an interrupted restore opens only after another restore', as
   const { dataDir, backup } = lived(temp)
   writeFileSync(join(dataDir, 'restore-unfinished'), 'replaced-x\n')
   expect(await refusal(openStore({ folder: dataDir, now: clock.now() }))).toContain('restore')
-  await restoreBackup(wanted(dataDir, backup, { overwrite: true }))
-  expect(await seen(dataDir)).toEqual(restored)
+  await restoreBackup(restoreRequest(dataDir, backup, { overwrite: true }))
+  expect(await contentOf(dataDir)).toEqual(restored)
 })
 
 test('the key file: in encrypted backups only, passed by hand, or reported as missing', async () => {
   using temp = tempDir('restore')
   const { dataDir, backup } = lived(temp)
   const key = readFileSync(join(dataDir, 'secret.key'), 'utf8')
-  const missed = await restoreBackup(wanted(temp.join('missed'), backup))
+  const missed = await restoreBackup(restoreRequest(temp.join('missed'), backup))
   expect(missed.warnings.join(' ')).toContain('secret.key')
   // With a new key: the restore reported the loss, so the server starts.
   expect(readFileSync(temp.join('missed', 'secret.key'), 'utf8')).not.toBe(key)
@@ -242,10 +252,10 @@ test('the key file: in encrypted backups only, passed by hand, or reported as mi
     status: 'paused',
     newest: 'webhook_endpoint.paused',
   })
-  const given = await restoreBackup(
-    wanted(temp.join('given'), backup, { keyFile: join(dataDir, 'secret.key') }),
+  const restoration = await restoreBackup(
+    restoreRequest(temp.join('given'), backup, { keyFile: join(dataDir, 'secret.key') }),
   )
-  expect(given.warnings.join(' ')).not.toContain('secret.key')
+  expect(restoration.warnings.join(' ')).not.toContain('secret.key')
   expect(readFileSync(temp.join('given', 'secret.key'), 'utf8')).toBe(key)
   expect(await endpointsOf(temp.join('given'))).toEqual({
     status: 'active',
@@ -253,7 +263,7 @@ test('the key file: in encrypted backups only, passed by hand, or reported as mi
   })
   expect(statSync(temp.join('given', 'secret.key')).mode & 0o777).toBe(0o600)
   writeFileSync(temp.join('other.key'), `${'ab'.repeat(32)}\n`)
-  const wrong = restoreBackup(wanted(temp.join('wrong'), backup, { keyFile: temp.join('other.key') }))
+  const wrong = restoreBackup(restoreRequest(temp.join('wrong'), backup, { keyFile: temp.join('other.key') }))
   expect(await refusal(wrong)).toContain('not the key')
 })
 
@@ -262,14 +272,14 @@ test('an encrypted backup restores with only its passphrase, keys included', asy
   const { dataDir, backup } = lived(temp, 'encrypted')
   const key = readFileSync(join(dataDir, 'secret.key'), 'utf8')
   rmSync(dataDir, { recursive: true })
-  expect(await refusal(restoreBackup(wanted(dataDir, backup)))).toContain('passphrase')
-  expect(await refusal(restoreBackup(wanted(dataDir, backup, { passphrase: 'wrong' })))).toContain(
+  expect(await refusal(restoreBackup(restoreRequest(dataDir, backup)))).toContain('passphrase')
+  expect(await refusal(restoreBackup(restoreRequest(dataDir, backup, { passphrase: 'wrong' })))).toContain(
     'passphrase',
   )
-  const done = await restoreBackup(wanted(dataDir, backup, { passphrase: secret }))
-  expect(done.warnings.join(' ')).not.toContain('secret.key')
+  const restoration = await restoreBackup(restoreRequest(dataDir, backup, { passphrase: secret }))
+  expect(restoration.warnings.join(' ')).not.toContain('secret.key')
   expect(readFileSync(join(dataDir, 'secret.key'), 'utf8')).toBe(key)
-  expect(await seen(dataDir)).toEqual(restored)
+  expect(await contentOf(dataDir)).toEqual(restored)
 })
 
 test('with a passphrase configured, an unencrypted backup needs explicit permission', async () => {
@@ -277,10 +287,16 @@ test('with a passphrase configured, an unencrypted backup needs explicit permiss
   const { dataDir, backup } = lived(temp)
   const untouched = bytesOf(dataDir)
   const configured = { passphrase: secret, overwrite: true }
-  expect(await refusal(restoreBackup(wanted(dataDir, backup, configured)))).toContain('anyone could have')
-  expect(await refusal(planRestore(wanted(dataDir, backup, configured)))).toContain('anyone could have')
+  expect(await refusal(restoreBackup(restoreRequest(dataDir, backup, configured)))).toContain(
+    'anyone could have',
+  )
+  expect(await refusal(planRestore(restoreRequest(dataDir, backup, configured)))).toContain(
+    'anyone could have',
+  )
   expect(bytesOf(dataDir)).toEqual(untouched)
-  const done = await restoreBackup(wanted(dataDir, backup, { ...configured, allowPlain: true }))
-  expect(done.warnings.join(' ')).toContain('not encrypted')
-  expect(await seen(dataDir)).toEqual(restored)
+  const restoration = await restoreBackup(
+    restoreRequest(dataDir, backup, { ...configured, allowPlain: true }),
+  )
+  expect(restoration.warnings.join(' ')).toContain('not encrypted')
+  expect(await contentOf(dataDir)).toEqual(restored)
 })

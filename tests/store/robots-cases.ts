@@ -8,8 +8,8 @@ import { failure, writesNothing, writesOnce, type Cases } from './subject.ts'
 const hostile = `User-agent: *\nDisallow: /\u0000 \u2028 漢字 '; DROP TABLE org; -- $1 ?1`
 const file = (path: string): string => `User-agent: *\nDisallow: ${path}\n`
 
-function set(store: Store, orgId: string, more: Partial<SetRobots> = {}) {
-  const { siteId = 'shop', fromMs = noon } = more
+function set(store: Store, orgId: string, fields: Partial<SetRobots> = {}) {
+  const { siteId = 'shop', fromMs = noon } = fields
   const command = {
     orgId,
     siteId,
@@ -20,7 +20,7 @@ function set(store: Store, orgId: string, more: Partial<SetRobots> = {}) {
     sitesMax: 9,
     versionsMax: 9,
   }
-  return store.robots.set({ ...command, audit: makeAudit(orgId), ...more })
+  return store.robots.set({ ...command, audit: makeAudit(orgId), ...fields })
 }
 
 const hourMs = 3_600_000
@@ -32,8 +32,8 @@ export const robotsCases: Cases = {
       set(store, orgId, { text: hostile, setBy: 'user:u', audit }),
     )
     expect(result).toEqual({ state: 'stored', version: 1 })
-    const found = await store.robots.find({ orgId, siteId: 'shop', version: 1 })
-    expect(found).toEqual({
+    const robots = await store.robots.find({ orgId, siteId: 'shop', version: 1 })
+    expect(robots).toEqual({
       siteId: 'shop',
       version: 1,
       fromMs: noon,
@@ -43,7 +43,7 @@ export const robotsCases: Cases = {
       digest: Bun.SHA256.hash(hostile, 'hex'),
       bytes: Buffer.byteLength(hostile),
     })
-    const { text, ...listed } = found!
+    const { text, ...listed } = robots!
     expect(text).toBe(hostile)
     expect(await store.robots.list({ orgId, siteId: 'shop' })).toEqual([listed])
     expect(await store.robots.find({ orgId, siteId: 'shop', version: 2 })).toBeNull()
@@ -57,8 +57,8 @@ export const robotsCases: Cases = {
     // What was in force before may come back, and a version may lie between others.
     expect(await set(store, orgId, { fromMs: noon + 2 * hourMs })).toEqual({ state: 'stored', version: 3 })
     expect(await set(store, orgId, { fromMs: noon + hourMs / 2 })).toEqual({ state: 'same', version: 1 })
-    const between = { text: file('/c'), fromMs: noon + hourMs / 2 }
-    expect(await set(store, orgId, between)).toEqual({ state: 'stored', version: 4 })
+    const middleVersion = { text: file('/c'), fromMs: noon + hourMs / 2 }
+    expect(await set(store, orgId, middleVersion)).toEqual({ state: 'stored', version: 4 })
     const versions = await store.robots.list({ orgId, siteId: 'shop' })
     expect(versions.map(({ version }) => version)).toEqual([3, 2, 4, 1])
   },
@@ -73,8 +73,8 @@ export const robotsCases: Cases = {
     const versions = await store.robots.list({ orgId, siteId: 'shop' })
     expect(versions.map(({ version }) => version)).toEqual([5, 4, 3])
     await set(store, orgId, { siteId: 'blog', sitesMax: 2 })
-    const over = () => set(store, orgId, { siteId: 'docs', sitesMax: 2 })
-    expect(await writesNothing(store, orgId, over)).toEqual({ state: 'over' })
+    const setOversized = () => set(store, orgId, { siteId: 'docs', sitesMax: 2 })
+    expect(await writesNothing(store, orgId, setOversized)).toEqual({ state: 'over' })
     expect(
       await set(store, orgId, { siteId: 'blog', text: '', fromMs: noon + 1, sitesMax: 2 }),
     ).toMatchObject({
@@ -89,14 +89,14 @@ export const robotsCases: Cases = {
     expect((await store.robots.sites(orgId)).map(({ siteId }) => siteId)).toEqual(['blog'])
   },
   async 'a test counts the requests that a text would disallow, and those that were'({ store, orgId }) {
-    const request = (id: string, name: string, page: string | null, more: object = {}) =>
+    const request = (id: string, name: string, page: string | null, fields: object = {}) =>
       makeEvent(id, {
         siteId: 'shop',
         type: 'agent.requested',
         vendor: `of ${name}`,
         name,
         page,
-        ...more,
+        ...fields,
       })
     const requests = [
       ...Array.from({ length: 400 }, (_, n) => request(`a${n}`, 'GPTBot', n % 4 === 0 ? '/b/1' : `/c/${n}`)),
@@ -150,8 +150,8 @@ export const robotsCases: Cases = {
     expect([first.requests, first.agents.length]).toEqual([502, 1])
     const late = await store.robots.test({ ...query, ...limits, budgetMs: -1 })
     expect(late).toMatchObject({ requests: 0, complete: false, exactSinceMs: noon + 1 })
-    const nobody = { ...query, ...limits, orgId: 'org_nobody' }
-    expect(await store.robots.test(nobody)).toMatchObject({ requests: 0, agents: [], complete: true })
+    const emptyQuery = { ...query, ...limits, orgId: 'org_nobody' }
+    expect(await store.robots.test(emptyQuery)).toMatchObject({ requests: 0, agents: [], complete: true })
   },
   async 'a test judges the crawlers of a family by the groups that they obey'({ store, orgId }) {
     const names = [
@@ -173,13 +173,13 @@ export const robotsCases: Cases = {
     }
     const nobodyBut = (token: string): string =>
       `User-agent: ${token}\nAllow: /\n\nUser-agent: *\nDisallow: /`
-    const without = (...allowed: string[]): string[] =>
+    const namesExcept = (...allowed: string[]): string[] =>
       [...names.slice(0, 5), 'GPTBot'].filter((name) => !allowed.includes(name)).toSorted()
-    expect(await disallowedBy(nobodyBut('Googlebot'))).toEqual(without('Applebot', 'Googlebot-News'))
-    expect(await disallowedBy(nobodyBut('GoogleOther'))).toEqual(without('GoogleOther-Image'))
-    expect(await disallowedBy(nobodyBut('Yandex'))).toEqual(without('YandexImages'))
-    expect(await disallowedBy(nobodyBut('msnbot'))).toEqual(without('bingbot'))
-    expect(await disallowedBy(nobodyBut('GPTBot, Applebot'))).toEqual(without())
+    expect(await disallowedBy(nobodyBut('Googlebot'))).toEqual(namesExcept('Applebot', 'Googlebot-News'))
+    expect(await disallowedBy(nobodyBut('GoogleOther'))).toEqual(namesExcept('GoogleOther-Image'))
+    expect(await disallowedBy(nobodyBut('Yandex'))).toEqual(namesExcept('YandexImages'))
+    expect(await disallowedBy(nobodyBut('msnbot'))).toEqual(namesExcept('bingbot'))
+    expect(await disallowedBy(nobodyBut('GPTBot, Applebot'))).toEqual(namesExcept())
     expect(await disallowedBy('User-agent: AdsBot-Google\nDisallow: /')).toEqual(['AdsBot-Google'])
   },
   async 'a filter finds events by what robots.txt said'({ store, orgId }) {

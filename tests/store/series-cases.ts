@@ -34,19 +34,20 @@ const event = fc.record({
     { verdict: 'verified', judgedBy: null, observedBy: null }, // stored before judges were recorded
   ),
 })
-const some = <T>(...values: T[]) => fc.option(fc.uniqueArray(fc.constantFrom(...values), { minLength: 1 }))
+const optionalValues = <T>(...values: T[]) =>
+  fc.option(fc.uniqueArray(fc.constantFrom(...values), { minLength: 1 }))
 const filters = fc.record({
-  vendors: some('OpenAI', '', 'nobody'),
-  names: some('GPTBot', 'ClaudeBot'),
-  tools: some('pay', ''),
-  outcomes: some('error', 'blocked'),
-  types: some('agent.*', 'tool.executed'),
-  siteIds: some('shop'),
-  verdicts: some('verified', 'contradicted', 'trusted'),
-  judges: some('appliance', 'sender', 'unknown'),
+  vendors: optionalValues('OpenAI', '', 'nobody'),
+  names: optionalValues('GPTBot', 'ClaudeBot'),
+  tools: optionalValues('pay', ''),
+  outcomes: optionalValues('error', 'blocked'),
+  types: optionalValues('agent.*', 'tool.executed'),
+  siteIds: optionalValues('shop'),
+  verdicts: optionalValues('verified', 'contradicted', 'trusted'),
+  judges: optionalValues('appliance', 'sender', 'unknown'),
 })
 type Wanted = { [list: string]: string[] | null }
-const asked = fc.record({
+const queryArbitrary = fc.record({
   filter: filters,
   part: fc.option(filters),
   by: fc.constantFrom<SeriesQuery['by']>(null, 'vendor', 'name', 'tool', 'siteId', 'type', 'outcome'),
@@ -66,10 +67,10 @@ const fieldOf: { [list: string]: keyof EventRecord } = {
   judges: 'judgedBy',
 }
 
-function passes(one: EventRecord, wanted: Wanted): boolean {
-  return Object.entries(wanted).every(([list, values]) => {
-    const isUnknown = list === 'judges' && one.verdict !== null && one.judgedBy === null
-    const value = isUnknown ? 'unknown' : String(one[fieldOf[list]!] ?? '')
+function passes(record: EventRecord, criteria: Wanted): boolean {
+  return Object.entries(criteria).every(([list, values]) => {
+    const isUnknown = list === 'judges' && record.verdict !== null && record.judgedBy === null
+    const value = isUnknown ? 'unknown' : String(record[fieldOf[list]!] ?? '')
     return (
       values === null ||
       values.some((text) => text === value || (text === 'agent.*' && value.startsWith('agent.')))
@@ -77,66 +78,75 @@ function passes(one: EventRecord, wanted: Wanted): boolean {
   })
 }
 
-const only = (wanted: Wanted) =>
-  Object.fromEntries(Object.entries(wanted).filter(([, values]) => values !== null)) as SeriesQuery['filter']
+const only = (criteria: Wanted) =>
+  Object.fromEntries(
+    Object.entries(criteria).filter(([, values]) => values !== null),
+  ) as SeriesQuery['filter']
 
 export const seriesCases: Cases = {
   async 'any measure, filter, group and steps: what counting the events here comes to'({ store }) {
-    const property = fc.asyncProperty(fc.array(event, { maxLength: 50 }), asked, async (made, wanted) => {
-      const orgId = makeOrg().id
-      const events = made.map(({ minute, judged, ...given }, n) => {
-        const more = { ...given, ...judged }
-        const json = JSON.stringify({
-          id: `e${n}`,
-          sessionId: more.sessionId,
-          metadata: { tokens: { input: n, output: 1 } },
+    const property = fc.asyncProperty(
+      fc.array(event, { maxLength: 50 }),
+      queryArbitrary,
+      async (eventFields, query) => {
+        const orgId = makeOrg().id
+        const events = eventFields.map(({ minute, judged, ...fields }, n) => {
+          const eventMembers = { ...fields, ...judged }
+          const json = JSON.stringify({
+            id: `e${n}`,
+            sessionId: eventMembers.sessionId,
+            metadata: { tokens: { input: n, output: 1 } },
+          })
+          return makeEvent(`e${n}`, { ...eventMembers, occurredAtMs: noon + minute * 60_000, json })
         })
-        return makeEvent(`e${n}`, { ...more, occurredAtMs: noon + minute * 60_000, json })
-      })
-      if (events.length > 0) await store.events.append(makeBatch(orgId, events))
-      const sorted = wanted.edges.toSorted((a, b) => a - b)
-      const edges = sorted.map((minute) => noon + (wanted.hourly ? minute * 60 : minute) * 60_000)
-      const truth = new Map<string, { events: number[]; part: number[]; values: (Set<string> | number)[] }>()
-      const steps = edges.length - 1
-      for (const [n, one] of events.entries()) {
-        const step = edges.findLastIndex((edge) => edge <= one.occurredAtMs)
-        const { by } = wanted
-        const group = by === null ? '' : by === 'key' || by === 'door' ? null : one[by]
-        if (step < 0 || step >= steps || group === null || !passes(one, wanted.filter)) continue
-        const zeros = () => Array.from({ length: steps }, () => 0)
-        const values = Array.from({ length: steps }, () =>
-          wanted.value === 'sessions' ? new Set<string>() : 0,
-        )
-        const own = truth.get(group) ?? { events: zeros(), part: zeros(), values }
-        truth.set(group, own)
-        own.events[step]!++
-        if (wanted.part && passes(one, wanted.part)) own.part[step]!++
-        const value = own.values[step]!
-        if (typeof value === 'number') own.values[step] = value + n + 1
-        else value.add(one.sessionId)
-      }
-      const found = await store.events.series({
-        orgId,
-        edges,
-        budgetMs,
-        by: wanted.by,
-        groupsMax: 100,
-        filter: only(wanted.filter),
-        ...(wanted.part && { part: { filter: only(wanted.part) } }),
-        ...(wanted.value && { value: wanted.value }),
-      })
-      expect(found.sinceMs).toBeLessThanOrEqual(edges[0]!)
-      const expected = [...truth].map(([group, { events, part, values }]): SeriesGroup => ({
-        group,
-        events,
-        part: wanted.part ? part : [],
-        values: wanted.value ? values.map((value) => (typeof value === 'number' ? value : value.size)) : [],
-      }))
-      const byName = (groups: SeriesGroup[]) => groups.toSorted((a, b) => (a.group! < b.group! ? -1 : 1))
-      const named =
-        wanted.by === null ? found.groups.filter(({ events }) => events.some((n) => n > 0)) : found.groups
-      expect(byName(named)).toEqual(byName(expected))
-    })
+        if (events.length > 0) await store.events.append(makeBatch(orgId, events))
+        const sorted = query.edges.toSorted((a, b) => a - b)
+        const edges = sorted.map((minute) => noon + (query.hourly ? minute * 60 : minute) * 60_000)
+        const truth = new Map<
+          string,
+          { events: number[]; part: number[]; values: (Set<string> | number)[] }
+        >()
+        const steps = edges.length - 1
+        for (const [n, record] of events.entries()) {
+          const step = edges.findLastIndex((edge) => edge <= record.occurredAtMs)
+          const { by: field } = query
+          const group = field === null ? '' : field === 'key' || field === 'door' ? null : record[field]
+          if (step < 0 || step >= steps || group === null || !passes(record, query.filter)) continue
+          const zeros = () => Array.from({ length: steps }, () => 0)
+          const values = Array.from({ length: steps }, () =>
+            query.value === 'sessions' ? new Set<string>() : 0,
+          )
+          const groupCounts = truth.get(group) ?? { events: zeros(), part: zeros(), values }
+          truth.set(group, groupCounts)
+          groupCounts.events[step]!++
+          if (query.part && passes(record, query.part)) groupCounts.part[step]!++
+          const value = groupCounts.values[step]!
+          if (typeof value === 'number') groupCounts.values[step] = value + n + 1
+          else value.add(record.sessionId)
+        }
+        const series = await store.events.series({
+          orgId,
+          edges,
+          budgetMs,
+          by: query.by,
+          groupsMax: 100,
+          filter: only(query.filter),
+          ...(query.part && { part: { filter: only(query.part) } }),
+          ...(query.value && { value: query.value }),
+        })
+        expect(series.sinceMs).toBeLessThanOrEqual(edges[0]!)
+        const expected = [...truth].map(([group, { events, part, values }]): SeriesGroup => ({
+          group,
+          events,
+          part: query.part ? part : [],
+          values: query.value ? values.map((value) => (typeof value === 'number' ? value : value.size)) : [],
+        }))
+        const byName = (groups: SeriesGroup[]) => groups.toSorted((a, b) => (a.group! < b.group! ? -1 : 1))
+        const namedGroups =
+          query.by === null ? series.groups.filter(({ events }) => events.some((n) => n > 0)) : series.groups
+        expect(byName(namedGroups)).toEqual(byName(expected))
+      },
+    )
     await fc.assert(property, { numRuns: runs(80) })
   },
 
@@ -153,19 +163,19 @@ export const seriesCases: Cases = {
     )
     await store.events.append(makeBatch(orgId, events))
     const types = ['agent.requested']
-    const countOf = async (judgesOf: string[], more: object) => {
+    const countOf = async (judgesOf: string[], range: object) => {
       const edges = [noon, noon + 2 * hourMs]
       const query = { orgId, edges, budgetMs, by: null, groupsMax: 1, filter: { types } }
       const part = { filter: { verdicts: ['verified'], judges: judgesOf } }
-      const { groups, rollups } = await store.events.series({ ...query, part, ...more })
+      const { groups, rollups } = await store.events.series({ ...query, part, ...range })
       return { rollups, part: groups[0]!.part[0] }
     }
     for (const judgesOf of [['appliance', 'unknown'], ['sender'], ['unknown'], ['appliance', 'sender']]) {
       const truth = events.filter(
-        (one) =>
-          types.includes(one.type) &&
-          one.verdict === 'verified' &&
-          judgesOf.includes(one.judgedBy ?? 'unknown'),
+        (record) =>
+          types.includes(record.type) &&
+          record.verdict === 'verified' &&
+          judgesOf.includes(record.judgedBy ?? 'unknown'),
       )
       expect([judgesOf, await countOf(judgesOf, {})]).toEqual([
         judgesOf,
@@ -202,8 +212,8 @@ export const seriesCases: Cases = {
     const orgId = makeOrg().id
     const pick = <T>(values: T[], n: number): T => values[n % values.length]!
     for (let batch = 0; batch < 18; batch++) {
-      const events = Array.from({ length: 1_000 }, (_, at) => {
-        const n = batch * 1_000 + at
+      const events = Array.from({ length: 1_000 }, (_, index) => {
+        const n = batch * 1_000 + index
         const fields = {
           vendor: pick(['OpenAI', 'Anthropic', null], n),
           name: pick(['GPTBot', null, 'ClaudeBot', null, null], n),
@@ -231,7 +241,7 @@ export const seriesCases: Cases = {
       const columns = await store.events.series({ ...whole, also: [{ by: 'page', values: [''] }], edges })
       expect([folded.rollups, columns.rollups]).toEqual([true, false])
       const halved = (numbers: number[]) =>
-        numbers.filter((_, n) => n % 2 === 0).map((n, at) => n + numbers[at * 2 + 1]!)
+        numbers.filter((_, n) => n % 2 === 0).map((n, index) => n + numbers[index * 2 + 1]!)
       const inHours = columns.groups.map(({ group, events, part }) => [
         group,
         halved(events.slice(0, 10)),
@@ -258,7 +268,7 @@ export const seriesCases: Cases = {
     expect((await store.events.series({ ...query, edges })).groups).toHaveLength(3)
     const late = await store.events.series({ ...query, filter: { tools: ['t'] }, edges, budgetMs: -1 })
     expect([late.sinceMs, late.rollups]).toEqual([edges[1]!, false])
-    const none = await store.events.series({ ...query, orgId: 'org_none', by: null, edges })
-    expect(none.groups).toEqual([{ group: '', events: [0], part: [], values: [] }])
+    const emptySeries = await store.events.series({ ...query, orgId: 'org_none', by: null, edges })
+    expect(emptySeries.groups).toEqual([{ group: '', events: [0], part: [], values: [] }])
   },
 }

@@ -17,25 +17,26 @@ export const orgEndCases: Cases = {
     store,
     orgId,
   }) {
-    const kept = makeOrg()
-    await store.orgs.create({ org: kept, audit: makeAudit(kept.id) })
+    const keptOrg = makeOrg()
+    await store.orgs.create({ org: keptOrg, audit: makeAudit(keptOrg.id) })
     const account = makeAccount()
     await store.accounts.create({ account, orgId, role: 'owner', audit: makeAudit(orgId) })
     const signIn = makeSignIn(account.id, orgId)
     await store.signIns.create({ signIn, audit: makeAudit(orgId) })
     const key = makeKey(orgId)
-    const other = makeKey(kept.id)
-    for (const each of [key, other]) await store.keys.create({ key: each, audit: makeAudit(each.orgId) })
-    for (const id of [orgId, kept.id])
+    const other = makeKey(keptOrg.id)
+    for (const apiKey of [key, other])
+      await store.keys.create({ key: apiKey, audit: makeAudit(apiKey.orgId) })
+    for (const id of [orgId, keptOrg.id])
       await store.events.append(makeBatch(id, [makeEvent('e1'), makeEvent('e2')]))
     const site = { siteId: 'shop-acme', name: 'Shop', hidden: false, restricted: true, hosts: [] }
     await store.sites.change({ orgId, site, audit: makeAudit(orgId) })
-    const remove = { orgId, now: noon + 10, audit: makeAudit(kept.id) }
-    const refused = () => writesNothing(store, kept.id, () => failure(store.orgs.remove(remove)))
+    const remove = { orgId, now: noon + 10, audit: makeAudit(keptOrg.id) }
+    const refused = () => writesNothing(store, keptOrg.id, () => failure(store.orgs.remove(remove)))
     expect((await refused()).kind).toBe('conflict')
-    const asked = { orgId, askedAtMs: noon, dueAtMs: noon + 11, audit: makeAudit(orgId) }
-    await writesOnce(store, asked.audit, () => store.orgs.requestDeletion(asked))
-    expect((await failure(store.orgs.requestDeletion({ ...asked, audit: makeAudit(orgId) }))).kind).toBe(
+    const removal = { orgId, askedAtMs: noon, dueAtMs: noon + 11, audit: makeAudit(orgId) }
+    await writesOnce(store, removal.audit, () => store.orgs.requestDeletion(removal))
+    expect((await failure(store.orgs.requestDeletion({ ...removal, audit: makeAudit(orgId) }))).kind).toBe(
       'conflict',
     )
     expect(await store.orgs.deletions()).toContainEqual({ orgId, askedAtMs: noon, dueAtMs: noon + 11 })
@@ -45,7 +46,7 @@ export const orgEndCases: Cases = {
     expect((await failure(store.orgs.cancelDeletion({ ...keep, audit: makeAudit(orgId) }))).kind).toBe(
       'conflict',
     )
-    await store.orgs.requestDeletion({ ...asked, dueAtMs: noon + 10, audit: makeAudit(orgId) })
+    await store.orgs.requestDeletion({ ...removal, dueAtMs: noon + 10, audit: makeAudit(orgId) })
     const chain = (await auditOf(store, orgId)).length
     await writesOnce(store, remove.audit, () => store.orgs.remove(remove))
     expect(await store.orgs.find(orgId)).toBeNull()
@@ -55,7 +56,7 @@ export const orgEndCases: Cases = {
     expect((await store.events.overview(orgId)).total).toBe(0)
     expect(await store.sites.list(orgId)).toEqual([])
     expect((await auditOf(store, orgId)).length).toBe(chain)
-    expect((await store.events.overview(kept.id)).total).toBe(2)
+    expect((await store.events.overview(keptOrg.id)).total).toBe(2)
     expect(await store.keys.findByHash(other.hash)).toEqual(other)
     expect((await store.audit.verify([])).faults).toEqual([])
   },
@@ -126,10 +127,10 @@ export const auditSearchCases: Cases = {
         occurredAtMs: noon + n * 1_000,
       }),
     )
-    const before = (await auditOf(store, orgId)).length
+    const countBefore = (await auditOf(store, orgId)).length
     for (const entry of entries) await store.audit.append(entry)
     const find = async (filter: Parameters<typeof store.audit.list>[0]['filter']): Promise<number[]> => {
-      const found: number[] = []
+      const positions: number[] = []
       let beforeSeq: number | null = null
       do {
         const page: Awaited<ReturnType<typeof store.audit.list>> = await store.audit.list({
@@ -138,10 +139,10 @@ export const auditSearchCases: Cases = {
           beforeSeq,
           ...(filter === undefined ? {} : { filter }),
         })
-        found.push(...page.entries.map(({ target }) => Number(target.slice(6))))
+        positions.push(...page.entries.map(({ target }) => Number(target.slice(6))))
         beforeSeq = page.next
       } while (beforeSeq !== null)
-      return found.filter((n) => entries.some(({ target }) => target === `thing_${n}`))
+      return positions.filter((n) => entries.some(({ target }) => target === `thing_${n}`))
     }
     expect(await find({ actors: ['cli'], actions: ['key.*'] })).toEqual([6, 0])
     expect(await find({ actions: ['key.*', 'keys.made'], targets: ['thing_7', 'thing_9'] })).toEqual([9, 7])
@@ -151,12 +152,12 @@ export const auditSearchCases: Cases = {
     expect(await find({ text: '50% ' })).toEqual([5])
     expect(await find({ text: '_X' })).toEqual([5])
     expect(await find({ text: 'THING_11' })).toEqual([11])
-    const rows = await store.audit.rows({ orgId, afterSeq: before + 9, limit: 2 })
+    const rows = await store.audit.rows({ orgId, afterSeq: countBefore + 9, limit: 2 })
     expect(rows.map(({ target, position }) => [target, Number(position)])).toEqual([
-      ['thing_9', before + 10],
-      ['thing_10', before + 11],
+      ['thing_9', countBefore + 10],
+      ['thing_10', countBefore + 11],
     ])
-    expect((await store.audit.heads())[orgId]?.count).toBe(before + 12)
+    expect((await store.audit.heads())[orgId]?.count).toBe(countBefore + 12)
   },
 }
 
@@ -178,8 +179,8 @@ export const viewCases: Cases = {
       createdBy: 'usr_1',
       createdAtMs: noon,
     })
-    const create = (one: ReturnType<typeof view>, viewsMax = 3) =>
-      store.views.create({ view: one, viewsMax, audit: makeAudit(orgId) })
+    const create = (savedView: ReturnType<typeof view>, viewsMax = 3) =>
+      store.views.create({ view: savedView, viewsMax, audit: makeAudit(orgId) })
     expect(await store.views.list(orgId)).toEqual([])
     const b = view('1', 'b')
     const a = view('2', 'a')
@@ -201,9 +202,9 @@ export const viewCases: Cases = {
       ['a', ''],
       ['z', ''],
     ])
-    const other = makeOrg()
-    await store.orgs.create({ org: other, audit: makeAudit(other.id) })
-    expect((await failure(change(a.id, 'mine', other.id))).kind).toBe('not_found')
+    const otherOrg = makeOrg()
+    await store.orgs.create({ org: otherOrg, audit: makeAudit(otherOrg.id) })
+    expect((await failure(change(a.id, 'mine', otherOrg.id))).kind).toBe('not_found')
     const remove = (id: string) => store.views.remove({ orgId, id, audit: makeAudit(orgId) })
     await remove(a.id)
     expect(await conflict(() => remove(a.id))).toBe('not_found')

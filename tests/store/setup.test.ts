@@ -43,11 +43,11 @@ const refusal = (text: string) =>
   )
 const did = async (text: string) => (await apply(text)).map((change) => `${change.kind} ${change.did}`)
 const hash = (letter: string) => letter.repeat(64)
-const org = (slug: string, rest = '') => `[[organizations]]\nslug = "${slug}"\n${rest}`
-const key = (letter: string, more = '', kind = 'secret') =>
-  `[[organizations.keys]]\nkind = "${kind}"\nlabel = "a key"\nhash = "${hash(letter)}"\n${more}\n`
-const endpoint = (more = '') =>
-  `[[organizations.endpoints]]\nlabel = "siem"\nurl = "https://siem.example/in"\nsecretFile = "x"\n${more}\n`
+const org = (slug: string, toml = '') => `[[organizations]]\nslug = "${slug}"\n${toml}`
+const key = (letter: string, toml = '', kind = 'secret') =>
+  `[[organizations.keys]]\nkind = "${kind}"\nlabel = "a key"\nhash = "${hash(letter)}"\n${toml}\n`
+const endpoint = (toml = '') =>
+  `[[organizations.endpoints]]\nlabel = "siem"\nurl = "https://siem.example/in"\nsecretFile = "x"\n${toml}\n`
 
 test('a dry run for a new organization reports the changes and makes none', async () => {
   const text = org('acme', '[[organizations.sites]]\nid = "shop"\n' + key('a') + endpoint())
@@ -70,21 +70,21 @@ test('another order of scopes is no change; a new expiry is; a past one stays', 
   expect((await store.keys.findByHash(hash('b')))?.expiresAtMs).toBe(Date.UTC(2026, 5, 2))
   now += 2 * 86_400_000
   expect(await did(ending)).toContain('key unchanged')
-  const [, left] = await apply(org('acme', key('b')))
-  expect(left).toMatchObject({ did: 'left', note: expect.stringContaining('expired on 2026-06-02') })
+  const [, setupChange] = await apply(org('acme', key('b')))
+  expect(setupChange).toMatchObject({ did: 'left', note: expect.stringContaining('expired on 2026-06-02') })
   const [, never] = await apply(org('acme', key('c', 'expires = "2026-06-01"')))
   expect([never?.did, await store.keys.findByHash(hash('c'))]).toEqual(['left', null])
 })
 
 test('an endpoint keeps its settings; a new secret replaces the old one, which still signs for a day', async () => {
-  const before = resolved
+  const resolvedBefore = resolved
   expect(await did(org('acme', endpoint()))).toEqual(['organization unchanged', 'endpoint unchanged'])
-  expect(resolved).toBe(before) // a start resolves no host names
+  expect(resolved).toBe(resolvedBefore) // a start resolves no host names
   secret = newSigningSecret()
   expect(await did(org('acme', endpoint('types = ["authz.*"]')))).toContain('endpoint changed')
   const { id: orgId } = (await store.orgs.find('acme'))!
-  const [kept] = await store.webhooks.endpoints(orgId)
-  const { id, encryptedSecret, previousEncryptedSecret, types } = kept!.endpoint
+  const [keptEndpoint] = await store.webhooks.endpoints(orgId)
+  const { id, encryptedSecret, previousEncryptedSecret, types } = keptEndpoint!.endpoint
   const clear = lazySecretBox(temp.join('data')).decrypt(
     secretPurpose({ orgId, endpointId: id }),
     encryptedSecret,
@@ -97,12 +97,12 @@ test('sets, changes and removes the retry waits of an endpoint, and names an inv
     const { id } = (await store.orgs.find('acme'))!
     return (await store.webhooks.bareEndpoints(id))[0]!.retryWaitsMs
   }
-  const own = org('acme', endpoint('retryWaits = ["60s", 300, "2h"]'))
-  expect([await did(own), await waits()]).toEqual([
+  const ownConfig = org('acme', endpoint('retryWaits = ["60s", 300, "2h"]'))
+  expect([await did(ownConfig), await waits()]).toEqual([
     ['organization unchanged', 'endpoint changed'],
     [60_000, 300_000, 7_200_000],
   ])
-  expect(await did(own)).toContain('endpoint unchanged')
+  expect(await did(ownConfig)).toContain('endpoint unchanged')
   expect([await did(org('acme', endpoint())), await waits()]).toEqual([
     ['organization unchanged', 'endpoint changed'],
     null,

@@ -8,7 +8,7 @@ import { auditOf, failure, writesNothing, writesOnce, type Cases } from './subje
 
 const dayMs = 86_400_000
 
-function makeLink(orgId: string, createdBy: string, more: Partial<NewShareLink> = {}): NewShareLink {
+function makeLink(orgId: string, createdBy: string, fields: Partial<NewShareLink> = {}): NewShareLink {
   return {
     id: newId('shr'),
     orgId,
@@ -18,7 +18,7 @@ function makeLink(orgId: string, createdBy: string, more: Partial<NewShareLink> 
     createdBy,
     createdAtMs: noon,
     expiresAtMs: noon + dayMs,
-    ...more,
+    ...fields,
   }
 }
 
@@ -34,9 +34,9 @@ const unopened = { revokedAtMs: null, opened: 0, lastOpenedAtMs: null }
 
 export const shareLinkCases: Cases = {
   async 'a link is found by its hash and listed newest first, with one entry'({ store, orgId }) {
-    const by = await member(store, orgId)
-    const first = makeLink(orgId, by)
-    const second = makeLink(orgId, by, { createdAtMs: noon + 1 })
+    const creatorId = await member(store, orgId)
+    const first = makeLink(orgId, creatorId)
+    const second = makeLink(orgId, creatorId, { createdAtMs: noon + 1 })
     for (const link of [first, second]) {
       const audit = makeAudit(orgId, { action: 'share_link.created' })
       const command = { link, roles, linksMax: 9, endedBeforeMs: 0, audit }
@@ -52,10 +52,10 @@ export const shareLinkCases: Cases = {
   async 'the limit counts links that are left; those that ended long ago are deleted'({ store, orgId }) {
     const create = (link: NewShareLink, endedBeforeMs: number) =>
       store.shareLinks.create({ link, roles, linksMax: 2, endedBeforeMs, audit: makeAudit(orgId) })
-    const by = await member(store, orgId)
-    const old = makeLink(orgId, by)
-    const revoked = makeLink(orgId, by, { expiresAtMs: noon + 99 * dayMs })
-    const last = makeLink(orgId, by)
+    const creatorId = await member(store, orgId)
+    const old = makeLink(orgId, creatorId)
+    const revoked = makeLink(orgId, creatorId, { expiresAtMs: noon + 99 * dayMs })
+    const last = makeLink(orgId, creatorId)
     await create(old, 0)
     await create(revoked, 0)
     const refused = await writesNothing(store, orgId, () => failure(create(last, noon)))
@@ -88,11 +88,11 @@ export const shareLinkCases: Cases = {
         { opened: 4, inAll: 6 },
       ]),
     )
-    const found = await store.shareLinks.find(link.tokenHash)
-    expect([found?.opened, found?.lastOpenedAtMs]).toEqual([6, noon + 1 + 3_600_000])
-    const revoke = (of: string) =>
+    const storedLink = await store.shareLinks.find(link.tokenHash)
+    expect([storedLink?.opened, storedLink?.lastOpenedAtMs]).toEqual([6, noon + 1 + 3_600_000])
+    const revoke = (targetOrgId: string) =>
       store.shareLinks.revoke({
-        orgId: of,
+        orgId: targetOrgId,
         id: link.id,
         now: noon + 9,
         audit: makeAudit(orgId, { action: 'gone' }),
@@ -114,8 +114,8 @@ export const shareLinkCases: Cases = {
     const leaver = await member(store, orgId)
     const demoted = await member(store, orgId)
     const other = await member(store, orgId, 'owner')
-    const create = async (by: string, more: Partial<NewShareLink> = {}) => {
-      const link = makeLink(orgId, by, { expiresAtMs: noon + 9 * dayMs, ...more })
+    const create = async (creatorId: string, fields: Partial<NewShareLink> = {}) => {
+      const link = makeLink(orgId, creatorId, { expiresAtMs: noon + 9 * dayMs, ...fields })
       await store.shareLinks.create({
         link,
         roles,
@@ -127,14 +127,14 @@ export const shareLinkCases: Cases = {
     }
     const links = [await create(leaver), await create(leaver), await create(demoted), await create(other)]
     const expired = await create(leaver, { expiresAtMs: noon + 1 })
-    const at = (accountId: string, more = 0) => ({
+    const memberChange = (accountId: string, offsetMs = 0) => ({
       orgId,
       accountId,
-      audit: makeAudit(orgId, { occurredAtMs: noon + dayMs + more }),
+      audit: makeAudit(orgId, { occurredAtMs: noon + dayMs + offsetMs }),
     })
-    const removal = at(leaver)
-    const promotion = at(demoted, 1)
-    const demotion = at(demoted, 2)
+    const removal = memberChange(leaver)
+    const promotion = memberChange(demoted, 1)
+    const demotion = memberChange(demoted, 2)
     const states = async () =>
       Promise.all(links.map(async ({ tokenHash }) => (await store.shareLinks.find(tokenHash))!.revokedAtMs))
     await writesOnce(store, promotion.audit, () =>
@@ -149,7 +149,7 @@ export const shareLinkCases: Cases = {
     expect(await states()).toEqual([noon + dayMs, noon + dayMs, noon + dayMs + 2, null])
     expect([await ended(removal.audit), await ended(demotion.audit)]).toEqual([2, 1])
     expect((await store.shareLinks.find(expired.tokenHash))!.revokedAtMs).toBeNull()
-    for (const by of [leaver, demoted, 'usr_none'])
-      expect((await writesNothing(store, orgId, () => failure(create(by)))).kind).toBe('not_found')
+    for (const creatorId of [leaver, demoted, 'usr_none'])
+      expect((await writesNothing(store, orgId, () => failure(create(creatorId)))).kind).toBe('not_found')
   },
 }

@@ -77,12 +77,12 @@ beforeAll(async () => {
 afterAll(() => temp.remove())
 
 /** A backup as an earlier release wrote it: without the id of its appliance. */
-async function legacyCopy(made: MadeBackup, path: string): Promise<void> {
-  copyFileSync(made.path, path)
+async function legacyCopy(backup: MadeBackup, path: string): Promise<void> {
+  copyFileSync(backup.path, path)
   const { applianceId: _, ...manifest } = await readManifest(path)
   truncateSync(path, manifest.bodyBytes)
   writeFileSync(path, manifestBytes(manifest), { flag: 'a' })
-  const proof = JSON.parse(readFileSync(`${made.path}.proof.json`, 'utf8')) as { applianceId?: string }
+  const proof = JSON.parse(readFileSync(`${backup.path}.proof.json`, 'utf8')) as { applianceId?: string }
   delete proof.applianceId
   writeFileSync(`${path}.proof.json`, JSON.stringify(proof))
 }
@@ -119,17 +119,17 @@ interface Stranger {
 
 /** Puts something into the folder that is not north's. Returns its names. */
 async function place(dir: string, { kind, from, number }: Stranger, index: number): Promise<string[]> {
-  const made = stores[from]![number % stores[from]!.length]!
+  const backup = stores[from]![number % stores[from]!.length]!
   const name = `sightglass-2026-05-0${(index % 9) + 1}T031700Z-scheduled-${index}.backup`
   const path = join(dir, name)
   if (kind === 'backup' || kind === 'damaged') {
-    copyFileSync(made.path, path)
-    copyFileSync(`${made.path}.proof.json`, `${path}.proof.json`)
+    copyFileSync(backup.path, path)
+    copyFileSync(`${backup.path}.proof.json`, `${path}.proof.json`)
     if (kind === 'damaged') truncateSync(path, 4_096)
     return [name, `${name}.proof.json`]
   }
   if (kind === 'legacy') {
-    await legacyCopy(made, path)
+    await legacyCopy(backup, path)
     return [name, `${name}.proof.json`]
   }
   if (kind === 'partial') {
@@ -145,7 +145,7 @@ async function place(dir: string, { kind, from, number }: Stranger, index: numbe
     return [lastRun]
   }
   if (kind === 'folder') mkdirSync(path)
-  else if (kind === 'link') symlinkSync(number % 2 === 0 ? made.path : '/nowhere', path)
+  else if (kind === 'link') symlinkSync(number % 2 === 0 ? backup.path : '/nowhere', path)
   else if (kind === 'pipe') expect(Bun.spawnSync(['mkfifo', path]).exitCode).toBe(0)
   else writeFileSync(path, 'holiday pictures')
   return [name]
@@ -180,26 +180,26 @@ test('every job on a shared folder leaves what others put there as it is, and co
       const names: string[] = []
       for (const [index, stranger] of placed.entries()) names.push(...(await place(dir, stranger, index)))
       const foreign = [...new Set(names)]
-      const before = contentsOf(dir, foreign)
+      const contentsBefore = contentsOf(dir, foreign)
       const owner = requireOwner({ dataDir: dataDirOf('north'), dir })
-      const own = stores.north!.map(({ path, name }) => {
+      const ownNames = stores.north!.map(({ path, name }) => {
         copyFileSync(path, join(dir, name))
         copyFileSync(`${path}.proof.json`, join(dir, `${name}.proof.json`))
         return name
       })
       const lists = async () => (await listBackups(dir, owner)).map(({ name }) => name)
 
-      expect((await lists()).toSorted()).toEqual(own.toSorted())
+      expect((await lists()).toSorted()).toEqual(ownNames.toSorted())
       expect(readLastRun(dir, owner)).toBeNull()
-      for (const name of foreign.filter((each) => each.endsWith('.backup')))
+      for (const name of foreign.filter((backupName) => backupName.endsWith('.backup')))
         expect(await ownBackupPath(dir, name, owner).catch(String)).toContain('No backup has this name')
       const check = await checkBackups(dir, now, owner)
-      expect([check.status, check.detail]).toEqual(['ok', expect.stringContaining(own.at(-1)!)])
+      expect([check.status, check.detail]).toEqual(['ok', expect.stringContaining(ownNames.at(-1)!)])
       removeLeftovers(dir, owner)
-      const pruned = await pruneBackups(dir, keep, own.at(-1)!, owner)
-      expect(pruned).toEqual(own.slice(0, own.length - Math.max(1, keep)).toReversed())
+      const pruned = await pruneBackups(dir, keep, ownNames.at(-1)!, owner)
+      expect(pruned).toEqual(ownNames.slice(0, ownNames.length - Math.max(1, keep)).toReversed())
       writeLastRun(dir, { at: '2026-06-01', ok: true, name: null, message: '' }, owner)
-      expect(contentsOf(dir, foreign)).toEqual(before)
+      expect(contentsOf(dir, foreign)).toEqual(contentsBefore)
       rmSync(dir, { recursive: true })
     }),
     // A case that hangs fails with its seed before the test's own limit ends it without a word.
@@ -242,8 +242,8 @@ test('a backup of an earlier release is matched by its audit chain, and one of a
   await legacyCopy(stores.clone![0]!, join(dir, 'of-a-copy.backup'))
   await legacyCopy(stores.south![0]!, join(dir, 'of-another.backup'))
   const names = async (appliance: Appliance) => {
-    const { own, others } = await sortBackups(dir, ownerIn(dir, appliance))
-    return [own.map(({ name }) => name), others]
+    const { own: ownBackups, others: otherCount } = await sortBackups(dir, ownerIn(dir, appliance))
+    return [ownBackups.map(({ name }) => name), otherCount]
   }
   expect(await names('north')).toEqual([['own.backup'], 2])
   expect(await names('clone')).toEqual([['of-a-copy.backup'], 2])
@@ -251,8 +251,8 @@ test('a backup of an earlier release is matched by its audit chain, and one of a
   // Of the past that both share: the copy does not claim what the original made.
   await legacyCopy(stores.north![0]!, join(dir, 'shared-past.backup'))
   expect((await names('clone'))[1]).toBe(3)
-  const found = (await checkBackups(dir, now, ownerIn(dir, 'north'))).detail
-  expect(found).toContain('2 other backups in the folder')
+  const detail = (await checkBackups(dir, now, ownerIn(dir, 'north'))).detail
+  expect(detail).toContain('2 other backups in the folder')
 })
 
 test('the default folder inside of the data folder needs no id', async () => {
@@ -262,8 +262,8 @@ test('the default folder inside of the data folder needs no id', async () => {
   mkdirSync(dir)
   await legacyCopy(stores.north![0]!, join(dir, 'of-an-earlier-release.backup'))
   copyFileSync(stores.north![0]!.path, join(dir, 'of-another-appliance.backup'))
-  const { own, others } = await sortBackups(dir, readOwner({ dataDir, dir }))
-  expect([own.map(({ name }) => name), others]).toEqual([['of-an-earlier-release.backup'], 1])
+  const { own: ownBackups, others: otherCount } = await sortBackups(dir, readOwner({ dataDir, dir }))
+  expect([ownBackups.map(({ name }) => name), otherCount]).toEqual([['of-an-earlier-release.backup'], 1])
 })
 
 test('two appliances back up to one folder at the same second', async () => {
@@ -275,20 +275,20 @@ test('two appliances back up to one folder at the same second', async () => {
   }
   // In processes of their own they overlap at any point: here the other one holds the name already.
   mkdirSync(dir)
-  const held = makePartial(dir, 'sightglass-2026-06-02T000000Z-scheduled.backup', ownerIn(dir, 'south'))
+  const partial = makePartial(dir, 'sightglass-2026-06-02T000000Z-scheduled.backup', ownerIn(dir, 'south'))
   const north = await make('north')
-  await held.remove()
+  await partial.remove()
   const south = await make('south')
   const names = [south.name, north.name]
   expect(names).toEqual([
     'sightglass-2026-06-02T000000Z-scheduled.backup',
     'sightglass-2026-06-02T000000Z-scheduled-2.backup',
   ])
-  for (const [name, made] of [
+  for (const [name, backup] of [
     ['north', north],
     ['south', south],
   ] as const)
-    expect((await listBackups(dir, ownerIn(dir, name))).map((each) => each.name)).toEqual([made.name])
+    expect((await listBackups(dir, ownerIn(dir, name))).map((view) => view.name)).toEqual([backup.name])
 })
 
 test('the leftovers of this appliance are removed, those of another stay', async () => {

@@ -8,7 +8,7 @@ import { auditOf, failure, type NodeCases } from './subject.ts'
 export const sharedRecordCases: NodeCases = {
   async 'nodes share one evidence pack, replaced and removed with its audit entry'({ store, another }) {
     const auditCount = async () => (await store.audit.heads())['org_system']?.count ?? 0
-    const before = await auditCount()
+    const countBefore = await auditCount()
     const packOf = (n: number) => ({
       digest: `digest ${n}`,
       pack: `{"n":${n},"odd":"\u2028 'é'"}`,
@@ -24,7 +24,7 @@ export const sharedRecordCases: NodeCases = {
     }
     await another.evidence.replace({ pack: null, audit: makeAudit('org_system') })
     expect([await store.evidence.digest(), await store.evidence.read()]).toEqual([null, null])
-    expect(await auditCount()).toBe(before + 3)
+    expect(await auditCount()).toBe(countBefore + 3)
   },
   async 'versions of robots.txt that two nodes set at once each get a number, and equal ones are stored once'({
     store,
@@ -105,10 +105,10 @@ export const sharedRecordCases: NodeCases = {
     }
     const first = (node: Store, id: string, name: string, leaseMs?: number) =>
       node.events.erase({ ...command, audit: makeAudit(orgId), cursor: null, ...runOf(id, name, leaseMs) })
-    const found = (node: Store) => node.erasures.find({ orgId, now: Date.now() })
-    expect(await found(another)).toBeNull()
+    const findErasure = (node: Store) => node.erasures.find({ orgId, now: Date.now() })
+    expect(await findErasure(another)).toBeNull()
     const { next } = await first(store, 'run-1', 'one')
-    expect(await found(another)).toMatchObject({
+    expect(await findErasure(another)).toMatchObject({
       run: 'run-1',
       kind: 'subject',
       node: 'one',
@@ -116,23 +116,23 @@ export const sharedRecordCases: NodeCases = {
       endedAtMs: null,
       problem: null,
     })
-    const before = (await auditOf(store, orgId)).length
+    const countBefore = (await auditOf(store, orgId)).length
     expect((await failure(first(another, 'run-2', 'two'))).kind).toBe('conflict')
-    expect(await auditOf(store, orgId)).toHaveLength(before) // it has erased nothing and noted nothing
+    expect(await auditOf(store, orgId)).toHaveLength(countBefore) // it has erased nothing and noted nothing
     // A node that is silent for its lease has stopped. It is fenced when it comes back.
     await Bun.sleep(20)
-    expect((await found(another))!.silentMs).toBeGreaterThanOrEqual(15)
+    expect((await findErasure(another))!.silentMs).toBeGreaterThanOrEqual(15)
     const second = await first(another, 'run-2', 'two', 10)
     const late = store.events.erase({ ...command, audit: null, cursor: next!, ...runOf('run-1', 'one') })
     expect((await failure(late)).kind).toBe('conflict')
     await store.erasures.end({ orgId, run: 'run-1', logEmptied: true, problem: null, now })
-    expect(await found(store)).toMatchObject({ run: 'run-2', endedAtMs: null })
+    expect(await findErasure(store)).toMatchObject({ run: 'run-2', endedAtMs: null })
     await another.events.erase({ ...command, audit: null, cursor: second.next!, ...runOf('run-2', 'two') })
     await another.erasures.end({ orgId, run: 'run-2', logEmptied: null, problem: 'it broke', now })
-    expect(await found(store)).toMatchObject({ run: 'run-2', logEmptied: null, problem: 'it broke' })
+    expect(await findErasure(store)).toMatchObject({ run: 'run-2', logEmptied: null, problem: 'it broke' })
     // One that ended, or was begun by the same node before it restarted, excludes none.
     await first(store, 'run-3', 'one')
     await first(store, 'run-4', 'one')
-    expect(await found(another)).toMatchObject({ run: 'run-4', endedAtMs: null, problem: null })
+    expect(await findErasure(another)).toMatchObject({ run: 'run-4', endedAtMs: null, problem: null })
   },
 }

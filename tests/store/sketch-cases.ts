@@ -9,8 +9,8 @@ import { runs } from '../support/runs.ts'
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
-const call = (n: number, more: Partial<EventRecord>): EventRecord =>
-  makeEvent(`call_${n}`, { type: 'tool.executed', tool: 'cart.pay', durationMs: 10, ...more })
+const call = (n: number, fields: Partial<EventRecord>): EventRecord =>
+  makeEvent(`call_${n}`, { type: 'tool.executed', tool: 'cart.pay', durationMs: 10, ...fields })
 
 /** The value at a share of the sorted list, as the promise defines it. */
 function exactly(durations: number[], share: number): number {
@@ -33,13 +33,13 @@ export const durationCases: Cases = {
         const { rows } = await store.events.durations({ orgId, sinceMs: noon, untilMs: null, stepMs: null })
         expect(rows).toMatchObject([{ tool: 'cart.pay', startMs: noon, count: durations.length }])
         const [{ p50Ms, p95Ms, p99Ms }] = rows as [(typeof rows)[number]]
-        for (const [share, found] of [
+        for (const [share, quantile] of [
           [0.5, p50Ms],
           [0.95, p95Ms],
           [0.99, p99Ms],
         ] as const) {
           const truth = exactly(durations, share)
-          expect(Math.abs(found - truth)).toBeLessThanOrEqual(Math.max(0.01, truth * 0.020001))
+          expect(Math.abs(quantile - truth)).toBeLessThanOrEqual(Math.max(0.01, truth * 0.020001))
         }
       }),
       { numRuns: runs(25) },
@@ -57,8 +57,8 @@ export const durationCases: Cases = {
       call(7, { durationMs: null }),
     ]
     await store.events.append(makeBatch(orgId, events))
-    const rowsOf = async (more: object) => {
-      const query = { orgId, sinceMs: noon, untilMs: null, stepMs: hourMs, ...more }
+    const rowsOf = async (filter: object) => {
+      const query = { orgId, sinceMs: noon, untilMs: null, stepMs: hourMs, ...filter }
       const { rows } = await store.events.durations(query)
       return rows.map(({ startMs, tool, count }) => [(startMs - noon) / hourMs, tool, count])
     }
@@ -109,9 +109,9 @@ export const distinctCases: Cases = {
       day: fc.integer({ min: 0, max: 40 }),
     })
     await fc.assert(
-      fc.asyncProperty(fc.array(event, { minLength: 1, maxLength: 150 }), async (made) => {
+      fc.asyncProperty(fc.array(event, { minLength: 1, maxLength: 150 }), async (eventFields) => {
         const orgId = makeOrg().id
-        const events = made.map(({ session, subject, day }, n) =>
+        const events = eventFields.map(({ session, subject, day }, n) =>
           makeEvent(`e${n}`, {
             sessionId: `s${session}`,
             subject: subject === null ? null : `who ${subject}`,
@@ -119,21 +119,27 @@ export const distinctCases: Cases = {
           }),
         )
         await store.events.append(makeBatch(orgId, events))
-        for (const of of ['session', 'subject'] as const) {
+        for (const field of ['session', 'subject'] as const) {
           for (const step of ['day', 'month'] as const) {
             const truth = new Map<number, Set<string>>()
             for (const { sessionId, subject, occurredAtMs } of events) {
-              const value = of === 'session' ? sessionId : subject
+              const value = field === 'session' ? sessionId : subject
               if (value === null) continue
-              const at = new Date(occurredAtMs)
+              const date = new Date(occurredAtMs)
               const start = Date.UTC(
-                at.getUTCFullYear(),
-                at.getUTCMonth(),
-                step === 'day' ? at.getUTCDate() : 1,
+                date.getUTCFullYear(),
+                date.getUTCMonth(),
+                step === 'day' ? date.getUTCDate() : 1,
               )
               truth.set(start, (truth.get(start) ?? new Set()).add(value))
             }
-            const { rows } = await store.events.distinct({ orgId, of, sinceMs: 0, untilMs: null, step })
+            const { rows } = await store.events.distinct({
+              orgId,
+              of: field,
+              sinceMs: 0,
+              untilMs: null,
+              step,
+            })
             expect(rows.map(({ startMs }) => startMs)).toEqual([...truth.keys()].sort((a, b) => a - b))
             for (const { startMs, count } of rows) {
               expect(Math.abs(count - truth.get(startMs)!.size)).toBeLessThanOrEqual(2)
@@ -152,8 +158,14 @@ export const distinctCases: Cases = {
       )
       await store.events.append(makeBatch(orgId, events))
     }
-    const count = async (of: 'session' | 'subject') => {
-      const { rows } = await store.events.distinct({ orgId, of, sinceMs: 0, untilMs: null, step: 'day' })
+    const count = async (field: 'session' | 'subject') => {
+      const { rows } = await store.events.distinct({
+        orgId,
+        of: field,
+        sinceMs: 0,
+        untilMs: null,
+        step: 'day',
+      })
       expect(rows.length).toBe(1)
       return rows[0]!.count
     }
@@ -171,27 +183,27 @@ export const distinctCases: Cases = {
     )
     await store.events.append(makeBatch(orgId, events))
     const today = noon - dayMs / 2
-    const counts = async (more: object, expected: [offsetMs: number, count: number][]) => {
+    const counts = async (filter: object, expected: [offsetMs: number, count: number][]) => {
       const query = {
         orgId,
         of: 'session' as const,
         sinceMs: 0,
         untilMs: null,
         step: 'day' as const,
-        ...more,
+        ...filter,
       }
       const { rows } = await store.events.distinct(query)
       expect(rows.map(({ startMs }) => startMs - today)).toEqual(expected.map(([offsetMs]) => offsetMs))
       for (const [index, { count }] of rows.entries())
         expect(Math.abs(count - expected[index]![1])).toBeLessThanOrEqual(3)
     }
-    const both: [number, number][] = [
+    const twoDays: [number, number][] = [
       [0, 24],
       [dayMs, 24],
     ]
-    await counts({}, both)
-    await counts({ sinceMs: noon + dayMs }, both.slice(1)) // rounded down to the day
-    await counts({ untilMs: noon + dayMs }, both.slice(0, 1))
+    await counts({}, twoDays)
+    await counts({ sinceMs: noon + dayMs }, twoDays.slice(1)) // rounded down to the day
+    await counts({ untilMs: noon + dayMs }, twoDays.slice(0, 1))
     await counts({ siteIds: ['shop'], untilMs: noon + dayMs }, [[0, 12]])
     await counts({ step: 'month' }, [[0, 24]]) // not the sum of its days
     await counts({ orgId: makeOrg().id }, [])

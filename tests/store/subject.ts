@@ -69,18 +69,18 @@ export async function countAll(
 
 /** Runs `verb` and checks that it wrote exactly this entry. */
 export async function writesOnce<T>(store: Store, audit: AuditEntry, verb: () => Promise<T>): Promise<T> {
-  const before = await auditOf(store, audit.orgId)
+  const entriesBefore = await auditOf(store, audit.orgId)
   const result = await verb()
-  const after = await auditOf(store, audit.orgId)
-  expect(after.length).toBe(before.length + 1)
-  expect(after[0]).toMatchObject(audit)
+  const entriesAfter = await auditOf(store, audit.orgId)
+  expect(entriesAfter.length).toBe(entriesBefore.length + 1)
+  expect(entriesAfter[0]).toMatchObject(audit)
   return result
 }
 
 /** Runs `verb`, which must fail or change nothing, and checks that no entry was written. */
 export async function writesNothing<T>(store: Store, orgId: string, verb: () => Promise<T>): Promise<T> {
-  const before = await auditOf(store, orgId)
+  const entriesBefore = await auditOf(store, orgId)
   const result = await verb()
-  expect(await auditOf(store, orgId)).toEqual(before)
+  expect(await auditOf(store, orgId)).toEqual(entriesBefore)
   return result
 }

@@ -7,7 +7,7 @@ import { noon } from './make.ts'
 import type { Cases, NodeCases } from './subject.ts'
 
 const freeTries = 3
-const named = (...names: string[]): AttemptName[] =>
+const attemptNames = (...names: string[]): AttemptName[] =>
   names.map((name) => ({ name, isSender: name.includes('sender'), refused: 0 }))
 const begin = (store: Store, names: AttemptName[], now = noon) =>
   store.throttle.begin({ names, freeTries, now })
@@ -23,7 +23,7 @@ async function attempt(store: Store, names: AttemptName[], outcome: AttemptOutco
 
 export const throttleCases: Cases = {
   async 'three attempts are free, then each failure doubles the wait'({ store, orgId }) {
-    const names = named(orgId)
+    const names = attemptNames(orgId)
     const waits: number[] = []
     let now = noon
     for (let n = 0; n < 15; n++) {
@@ -44,16 +44,17 @@ export const throttleCases: Cases = {
     store,
     orgId,
   }) {
-    for (let n = 0; n < 3; n++) await attempt(store, named(`${orgId} a`), 'wrong')
-    const { start, waitMs } = await begin(store, named(`${orgId} b`, `${orgId} a`))
+    for (let n = 0; n < 3; n++) await attempt(store, attemptNames(`${orgId} a`), 'wrong')
+    const { start, waitMs } = await begin(store, attemptNames(`${orgId} b`, `${orgId} a`))
     expect([start, waitMs]).toEqual(['refused', 1_000])
-    for (let n = 0; n < 3; n++) expect(await attempt(store, named(`${orgId} b`), 'wrong')).toBe('begun')
+    for (let n = 0; n < 3; n++)
+      expect(await attempt(store, attemptNames(`${orgId} b`), 'wrong')).toBe('begun')
   },
   async 'refused attempts are counted until the next failure, those that the caller refused included'({
     store,
     orgId,
   }) {
-    const [name] = named(orgId)
+    const [name] = attemptNames(orgId)
     for (let n = 0; n < 3; n++) await attempt(store, [name!], 'wrong')
     for (let n = 0; n < 2; n++) await begin(store, [name!])
     await begin(store, [{ ...name!, refused: 4 }], noon + 1_000)
@@ -62,7 +63,7 @@ export const throttleCases: Cases = {
     expect((await end(store, [name!], 'wrong', noon + 3_000)).refusedBefore).toBe(0)
   },
   async 'a clock that is set back or forward neither locks out nor lets in'({ store, orgId }) {
-    const names = named(orgId)
+    const names = attemptNames(orgId)
     for (let n = 0; n < 4; n++) await attempt(store, names, 'wrong', noon + n * 1_000)
     expect((await begin(store, names, noon - 86_400_000)).waitMs).toBe(2_000)
     expect((await begin(store, names, noon - 86_400_000 + 1_999)).start).toBe('refused')
@@ -72,26 +73,28 @@ export const throttleCases: Cases = {
     store,
     orgId,
   }) {
-    const at = noon + 400 * 86_400_000 // later than any other case
+    const laterMs = noon + 400 * 86_400_000 // later than any other case
     for (let n = 0; n < 8; n++) {
       for (let tries = 0; tries < 3; tries++)
-        await attempt(store, named(`${orgId} sender ${n}`), 'wrong', at + n)
-      await attempt(store, named(`${orgId} ${n}`), 'wrong', at + n)
+        await attempt(store, attemptNames(`${orgId} sender ${n}`), 'wrong', laterMs + n)
+      await attempt(store, attemptNames(`${orgId} ${n}`), 'wrong', laterMs + n)
     }
     const rowsMax = 5
     expect(await store.throttle.prune({ idleBeforeMs: 0, rowsMax })).toBeGreaterThanOrEqual(6)
-    const kept = await Promise.all(
-      [0, 2, 3, 7].map(async (n) => (await begin(store, named(`${orgId} sender ${n}`), at + 8)).start),
+    const starts = await Promise.all(
+      [0, 2, 3, 7].map(
+        async (n) => (await begin(store, attemptNames(`${orgId} sender ${n}`), laterMs + 8)).start,
+      ),
     )
-    expect(kept).toEqual(['begun', 'begun', 'refused', 'refused'])
-    await store.throttle.prune({ idleBeforeMs: at + 60_000, rowsMax })
-    expect((await begin(store, named(`${orgId} sender 7`), at + 9)).start).toBe('begun')
+    expect(starts).toEqual(['begun', 'begun', 'refused', 'refused'])
+    await store.throttle.prune({ idleBeforeMs: laterMs + 60_000, rowsMax })
+    expect((await begin(store, attemptNames(`${orgId} sender 7`), laterMs + 9)).start).toBe('begun')
   },
 }
 
 export const throttleNodeCases: NodeCases = {
   async 'of guesses that are spread over two nodes at once three are checked'({ store, another, orgId }) {
-    const names = named(`${orgId} account`, `${orgId} sender`)
+    const names = attemptNames(`${orgId} account`, `${orgId} sender`)
     const guesses = Array.from({ length: 30 }, (_, n) => begin(n % 2 === 0 ? store : another, names))
     const starts = (await Promise.all(guesses)).map(({ start }) => start)
     expect(starts.filter((start) => start === 'begun').length).toBe(3)
@@ -103,7 +106,7 @@ export const throttleNodeCases: NodeCases = {
     another,
     orgId,
   }) {
-    const names = named(orgId)
+    const names = attemptNames(orgId)
     for (let n = 0; n < 3; n++) expect((await begin(store, names)).start).toBe('begun')
     expect((await begin(another, names)).start).toBe('busy')
     await end(store, names, 'none')
@@ -112,7 +115,7 @@ export const throttleNodeCases: NodeCases = {
     expect((await begin(another, names)).start).toBe('begun')
   },
   async 'attempts of a node that died have failed after a minute'({ store, another, orgId }) {
-    const names = named(orgId)
+    const names = attemptNames(orgId)
     for (let n = 0; n < 3; n++) await begin(store, names)
     expect((await begin(another, names, noon + 59_999)).start).toBe('busy')
     expect(await begin(another, names, noon + 60_000)).toEqual({ start: 'refused', waitMs: 1_000 })

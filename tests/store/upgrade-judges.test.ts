@@ -22,8 +22,8 @@ function migrateFolder(folder: string, nowMs: number): void {
 }
 
 describe('verdicts stored before judges were recorded', () => {
-  const breakdownOf = async (store: Store, by: 'verdict' | 'vouched') => {
-    const query = { orgId: 'org_first', sinceMs: 0, untilMs: null, stepMs: null, by }
+  const breakdownOf = async (store: Store, field: 'verdict' | 'vouched') => {
+    const query = { orgId: 'org_first', sinceMs: 0, untilMs: null, stepMs: null, by: field }
     const { rows } = await store.events.breakdown(query)
     return new Map(
       rows
@@ -42,17 +42,17 @@ describe('verdicts stored before judges were recorded', () => {
     const store = await openStore({ folder, now: upgradedMs })
     try {
       expect((await store.health()).judgedSinceMs).toBe(upgradedMs)
-      const before = await breakdownOf(store, 'verdict')
+      const verdictsBefore = await breakdownOf(store, 'verdict')
       // Nobody vouches for a word that is no verdict, whoever wrote it.
-      const vouched = new Map([...before].filter(([key]) => !key.startsWith('a word of the sender')))
-      expect(vouched.size).toBe(before.size - 1)
+      const vouched = new Map([...verdictsBefore].filter(([key]) => !key.startsWith('a word of the sender')))
+      expect(vouched.size).toBe(verdictsBefore.size - 1)
       expect(await breakdownOf(store, 'vouched')).toEqual(vouched)
       const reported = makeEvent('reported', { verdict: 'verified', judgedBy: 'sender' })
       await store.events.append(makeBatch('org_first', [reported]))
       expect(await breakdownOf(store, 'vouched')).toEqual(vouched)
-      const all = await breakdownOf(store, 'verdict')
+      const verdictsAfter = await breakdownOf(store, 'verdict')
       const key = `verified ${reported.outcome}`
-      expect(all.get(key)).toBe((before.get(key) ?? 0) + 1)
+      expect(verdictsAfter.get(key)).toBe((verdictsBefore.get(key) ?? 0) + 1)
     } finally {
       await store.close()
     }

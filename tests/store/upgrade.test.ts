@@ -65,13 +65,13 @@ function upgraded(fixture: Fixture): Promise<string> {
     else migrateFolder(folder)
     return folder
   }
-  const known = upgrades.get(fixture.name) ?? upgrade()
-  upgrades.set(fixture.name, known)
-  return known
+  const upgradedPath = upgrades.get(fixture.name) ?? upgrade()
+  upgrades.set(fixture.name, upgradedPath)
+  return upgradedPath
 }
 
 async function copyOf(fixtureName: string, name: string): Promise<string> {
-  const fixture = fixtures().find((one) => one.name === fixtureName)
+  const fixture = fixtures().find((candidate) => candidate.name === fixtureName)
   const folder = temp.join(`${fixtureName}-${name}`)
   cpSync(await upgraded(fixture!), folder, { recursive: true })
   return folder
@@ -91,8 +91,8 @@ async function expectContent(store: Store, { content }: Fixture): Promise<void> 
  */
 const sealed = fixtures().filter(isSealed)
 const third = Math.floor(Math.random() * 3)
-const ends = [sealed[0], sealed.at(-1)].map((one) => one?.name)
-const middle = sealed.filter(({ name }, at) => !ends.includes(name) && at % 3 === third)
+const ends = [sealed[0], sealed.at(-1)].map((fixture) => fixture?.name)
+const middle = sealed.filter(({ name }, index) => !ends.includes(name) && index % 3 === third)
 const verified = [...ends, middle[Math.floor(Math.random() * middle.length)]?.name]
 const isVerified = (fixture: Fixture): boolean =>
   isFull || !isSealed(fixture) || verified.includes(fixture.name)
@@ -126,10 +126,10 @@ async function expectWhole(folder: string, fixture: Fixture): Promise<void> {
 }
 
 test('a fixture of any schema can be saved and read back; the newest one is that of this release', async () => {
-  const into = temp.join('saved')
-  const schema = await saveFixture(into, 'everything', 1)
+  const savedFolder = temp.join('saved')
+  const schema = await saveFixture(savedFolder, 'everything', 1)
   expect(schema).toBe(newestSchema)
-  const [saved] = fixtures(into)
+  const [saved] = fixtures(savedFolder)
   expect(saved!.content.events['org_first']!.total).toBe(6_000)
   await expectWhole(unpacked(saved!, 'saved'), saved!)
 })
@@ -141,9 +141,9 @@ describe.each(upgradedToday.map((fixture) => [fixture.name, fixture] as const))(
     test('all data is kept, a valid backup comes first, and a second run does nothing', async () => {
       const folder = await upgraded(fixture)
       const backups = existsSync(join(folder, 'backups')) ? readdirSync(join(folder, 'backups')) : []
-      const made = backups.filter((name) => name.endsWith('-upgrade.backup'))
-      expect(made.length).toBe(schema < newestSchema && isBackedUp(fixture) ? 1 : 0)
-      for (const name of made) {
+      const upgradeBackups = backups.filter((name) => name.endsWith('-upgrade.backup'))
+      expect(upgradeBackups.length).toBe(schema < newestSchema && isBackedUp(fixture) ? 1 : 0)
+      for (const name of upgradeBackups) {
         const verdict = await checkBackup(join(folder, 'backups', name), null)
         expect(verdict).toMatchObject({ ok: true, manifest: { schema, reason: 'upgrade' } })
       }
@@ -165,18 +165,18 @@ async function sealedStore(name: string): Promise<{ folder: string; store: Store
 /** Ids of the newest matching events, newest first. */
 async function idsOf(store: Store, filter: EventFilter, idsMax = sealedEvents): Promise<string[]> {
   const ids: string[] = []
-  let before: Parameters<Store['events']['page']>[0]['before'] = null
+  let position: Parameters<Store['events']['page']>[0]['before'] = null
   do {
     const page: Awaited<ReturnType<Store['events']['page']>> = await store.events.page({
       orgId,
       filter,
       limit: 2_000,
-      before,
+      before: position,
       ceilingSeq: null,
     })
     ids.push(...page.events.map(({ json }) => (JSON.parse(json) as { id: string }).id))
-    before = page.next
-  } while (before !== null && ids.length < idsMax)
+    position = page.next
+  } while (position !== null && ids.length < idsMax)
   return ids.slice(0, idsMax)
 }
 
@@ -197,10 +197,10 @@ async function expectAgents(store: Store): Promise<void> {
   expect(await countAll(store, orgId, { purposes: ['search'] }, sealedEvents)).toBe(
     agents.filter(({ purpose }) => purpose === 'search').length,
   )
-  for (const by of ['name', 'purpose'] as const) {
-    const { rows } = await store.events.breakdown({ ...allTime, by, stepMs: null })
+  for (const field of ['name', 'purpose'] as const) {
+    const { rows } = await store.events.breakdown({ ...allTime, by: field, stepMs: null })
     expect(new Map(rows.map(({ value, count }) => [value!, count]))).toEqual(
-      countBy(agents.map((one) => one[by])),
+      countBy(agents.map((agent) => agent[field])),
     )
   }
   const { rows } = await store.events.agents(allTime)
@@ -246,29 +246,29 @@ describe('agents and clocks far ahead, in segments that an earlier schema sealed
     const { store } = await sealedStore('ahead')
     const received = noon + 1
     const times = Array.from({ length: sealedEvents }, (_, number) => {
-      const sent = noon + Math.floor(number / 100) * 1_000
-      return { id: `evt_${number}`, at: sent - received > 300_000 ? received : sent, number }
+      const sentMs = noon + Math.floor(number / 100) * 1_000
+      return { id: `evt_${number}`, at: sentMs - received > 300_000 ? received : sentMs, number }
     })
     const newest = times.toSorted((a, b) => b.at - a.at || b.number - a.number).map(({ id }) => id)
     expect(await idsOf(store, {}, 40_000)).toEqual(newest.slice(0, 40_000))
     const untilMs = noon + 1_000
-    const before = new Set(times.filter(({ at }) => at < untilMs).map(({ id }) => id))
-    expect(await countAll(store, orgId, { untilMs }, sealedEvents)).toBe(before.size)
+    const idsBefore = new Set(times.filter(({ at: atMs }) => atMs < untilMs).map(({ id }) => id))
+    expect(await countAll(store, orgId, { untilMs }, sealedEvents)).toBe(idsBefore.size)
     expect(await idsOf(store, { untilMs }, 6_000)).toEqual(
-      newest.filter((id) => before.has(id)).slice(0, 6_000),
+      newest.filter((id) => idsBefore.has(id)).slice(0, 6_000),
     )
     await store.close()
-    const other = await copyOf('schema-0012', 'hours')
-    const filled = await openStore({ folder: other, now: noon })
-    const of = { orgId: 'org_first', sinceMs: 0, untilMs: null }
-    const all = { ...of, filter: {}, limit: 2_000, before: null, ceilingSeq: null }
-    const { events } = await filled.events.page(all)
+    const otherCopy = await copyOf('schema-0012', 'hours')
+    const filled = await openStore({ folder: otherCopy, now: noon })
+    const range = { orgId: 'org_first', sinceMs: 0, untilMs: null }
+    const pageQuery = { ...range, filter: {}, limit: 2_000, before: null, ceilingSeq: null }
+    const { events } = await filled.events.page(pageQuery)
     expect(events.every(({ occurredAtMs }) => occurredAtMs <= received + 300_000)).toBe(true)
     const hours = Array.from({ length: 6_000 }, (_, number) => {
-      const sent = noon + number * 1_000 - (number % 7 === 0 ? 3_600_000 : 0)
-      return Math.floor((sent - received > 300_000 ? received : sent) / 3_600_000) * 3_600_000
+      const sentMs = noon + number * 1_000 - (number % 7 === 0 ? 3_600_000 : 0)
+      return Math.floor((sentMs - received > 300_000 ? received : sentMs) / 3_600_000) * 3_600_000
     })
-    const { byHour } = await filled.events.metrics({ ...of, rowsMax: 1 })
+    const { byHour } = await filled.events.metrics({ ...range, rowsMax: 1 })
     expect(new Map(byHour.map(({ hourStartMs, count }) => [hourStartMs, count]))).toEqual(
       countBy(hours.toSorted()),
     )
@@ -351,13 +351,13 @@ describe('from every number of migrations', () => {
 
   test('verbs that need current data say what to do instead of upgrading', async () => {
     const folder = early(newestSchema - 1)
-    const before = await openDatabaseAdmin(folder).schema()
+    const schemaBefore = await openDatabaseAdmin(folder).schema()
     const { code, stderr } = await cli(['org', 'list'], { dataDir: folder })
     expect([code, stderr]).toEqual([
       1,
       expect.stringMatching(/^sightglass: The data has schema .*migrate up.*\n$/),
     ])
-    expect(await openDatabaseAdmin(folder).schema()).toEqual(before)
+    expect(await openDatabaseAdmin(folder).schema()).toEqual(schemaBefore)
   })
 
   test('migrate status and up: reported, run once, reported again', async () => {
@@ -368,9 +368,9 @@ describe('from every number of migrations', () => {
     }
     expect(await status()).toMatchObject({ code: 0, state: 'pending', schema: 2, newest: newestSchema })
     const up = await cli(['migrate', 'up', '--json'], { dataDir: folder })
-    const done = JSON.parse(up.stdout) as { from: number; to: number; backup: string }
-    expect(done).toMatchObject({ from: 2, to: newestSchema })
-    expect(await checkBackup(done.backup, null)).toMatchObject({ ok: true, manifest: { schema: 2 } })
+    const upgradeResult = JSON.parse(up.stdout) as { from: number; to: number; backup: string }
+    expect(upgradeResult).toMatchObject({ from: 2, to: newestSchema })
+    expect(await checkBackup(upgradeResult.backup, null)).toMatchObject({ ok: true, manifest: { schema: 2 } })
     expect(await status()).toMatchObject({ code: 0, state: 'current', schema: newestSchema })
     const again = await cli(['migrate', 'up', '--json'], { dataDir: folder })
     expect(JSON.parse(again.stdout)).toEqual({ from: newestSchema, to: newestSchema, backup: null })

@@ -89,7 +89,7 @@ export const claimCases: Cases = {
       await store.webhooks.recordAndClaim({ now: 1_001, outcomes: [], released: [], claim: makeClaim('l2') }),
     ).toEqual([])
     // One outcome frees one slot, in the same call.
-    const done: Outcome = {
+    const outcome: Outcome = {
       deliveryId: 'slow-1',
       leaseId: 'l1',
       attempt: makeAttempt({ status: 204, error: null }),
@@ -97,7 +97,7 @@ export const claimCases: Cases = {
     }
     const next = await store.webhooks.recordAndClaim({
       now: 1_002,
-      outcomes: [done],
+      outcomes: [outcome],
       released: [],
       claim: makeClaim('l3'),
     })
@@ -130,8 +130,8 @@ export const claimCases: Cases = {
     store,
     orgId,
   }) {
-    const take = (leaseId: string, now: number, more: Partial<ClaimRequest>) =>
-      store.webhooks.recordAndClaim({ now, outcomes: [], released: [], claim: makeClaim(leaseId, more) })
+    const take = (leaseId: string, now: number, options: Partial<ClaimRequest>) =>
+      store.webhooks.recordAndClaim({ now, outcomes: [], released: [], claim: makeClaim(leaseId, options) })
     for (let i = 0; i < 6; i++) {
       await store.webhooks.schedule({
         delivery: makeDelivery(orgId, `ahead-${i}`, 'ahead'),
@@ -281,7 +281,7 @@ export const deliveryCases: Cases = {
         audit: makeAudit(orgId),
       })
     }
-    const seen: string[] = []
+    const seenIds: string[] = []
     let beforeSeq: number | null = null
     do {
       const query = {
@@ -294,10 +294,10 @@ export const deliveryCases: Cases = {
       }
       const page = await store.webhooks.list(query)
       expect(page.deliveries.length).toBeLessThanOrEqual(2) // 413 bytes each
-      seen.push(...page.deliveries.map(({ id }) => id))
+      seenIds.push(...page.deliveries.map(({ id }) => id))
       beforeSeq = page.next
     } while (beforeSeq !== null)
-    expect(seen).toEqual(['page-6', 'page-5', 'page-4', 'page-3', 'page-2', 'page-1', 'page-0'])
+    expect(seenIds).toEqual(['page-6', 'page-5', 'page-4', 'page-3', 'page-2', 'page-1', 'page-0'])
     const foreign = {
       orgId: 'org_b',
       status: null,

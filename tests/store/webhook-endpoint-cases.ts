@@ -43,8 +43,8 @@ export const endpointCases: Cases = {
     expect(await step(10, 1, null)).toBe('advanced')
     expect(await step(20, 1, 'b3')).toBe('advanced')
     expect(await step(30, 2, 'b4')).toBe('full')
-    const found = await store.webhooks.endpoint({ orgId, id: 'ep_1' })
-    expect(found).toMatchObject({ endpoint: { position: 30, sequence: 2 }, counts: { pending: 2 } })
+    const storedEndpoint = await store.webhooks.endpoint({ orgId, id: 'ep_1' })
+    expect(storedEndpoint).toMatchObject({ endpoint: { position: 30, sequence: 2 }, counts: { pending: 2 } })
     expect(await store.webhooks.endpoint({ orgId: 'org_none', id: 'ep_1' })).toBeNull()
     await drain(store)
   },
@@ -55,9 +55,9 @@ export const endpointCases: Cases = {
     await webhooks.createEndpoint({ endpoint, audit: makeAudit(orgId) })
     const move = (position: number, until: number | null) =>
       webhooks.moveEndpoint({ orgId, endpointId: 'ep_r', now: 5, position, until, audit: makeAudit(orgId) })
-    const about = { endpointId: 'ep_r', missed: 0, pendingMax: 9 }
+    const fields = { endpointId: 'ep_r', missed: 0, pendingMax: 9 }
     const step = (position: number, sequence: number, to: number) =>
-      webhooks.advance({ ...about, from: { position, sequence }, position: to, delivery: null })
+      webhooks.advance({ ...fields, from: { position, sequence }, position: to, delivery: null })
     const state = async () => {
       const { position, replayUntil, resumePosition } = (await webhooks.endpoint({ orgId, id: 'ep_r' }))!
         .endpoint
@@ -82,9 +82,12 @@ export const endpointCases: Cases = {
     const org = { id: 'org_b', slug: 'b', name: 'B', createdAtMs: 1 }
     await store.orgs.create({ org, audit: makeAudit(orgId) })
     const url = 'file:siem.ndjson'
-    const create = (id: string, of: string) =>
+    const create = (id: string, ownerOrgId: string) =>
       store.webhooks
-        .createEndpoint({ endpoint: makeEndpoint(orgId, id, { orgId: of, url }), audit: makeAudit(orgId) })
+        .createEndpoint({
+          endpoint: makeEndpoint(orgId, id, { orgId: ownerOrgId, url }),
+          audit: makeAudit(orgId),
+        })
         .then(
           () => 'done',
           ({ kind }: { kind: string }) => kind,
@@ -153,14 +156,14 @@ export const endpointCases: Cases = {
       await store.webhooks.recordAndClaim({ now: 9_000, outcomes: [], released: [], claim: makeClaim('p3') }),
     ).toEqual([])
     expect(await probes(9_000)).toBe(1)
-    const [probe, ...others] = await store.webhooks.recordAndClaim({
+    const [probe, ...otherClaims] = await store.webhooks.recordAndClaim({
       now: 9_000,
       outcomes: [],
       released: [],
       claim: makeClaim('p4'),
     })
     expect(probe).toMatchObject({ delivery: { id: 'ep_p-1' }, probe: true })
-    expect(others).toEqual([])
+    expect(otherClaims).toEqual([])
     const worked: Outcome = {
       deliveryId: 'ep_p-1',
       leaseId: 'p4',
@@ -213,19 +216,28 @@ export const webhookAuditCases: Cases = {
   async 'every change of an endpoint is one audit entry, and pausing twice is one'({ store, orgId }) {
     const command = () => ({ orgId, endpointId: 'ep_a', now: 5, audit: makeAudit(orgId) })
     const { webhooks } = store
-    const once = <C extends { audit: AuditEntry }>(verb: (command: C) => Promise<unknown>, given: C) =>
-      writesOnce(store, given.audit, () => verb(given))
-    await once(webhooks.createEndpoint, { endpoint: makeEndpoint(orgId, 'ep_a'), audit: makeAudit(orgId) })
-    await once(webhooks.changeEndpoint, { ...command(), change: { label: 'new' } })
-    await once(webhooks.pauseEndpoint, command())
+    const writesEntry = <C extends { audit: AuditEntry }>(
+      verb: (command: C) => Promise<unknown>,
+      auditedCommand: C,
+    ) => writesOnce(store, auditedCommand.audit, () => verb(auditedCommand))
+    await writesEntry(webhooks.createEndpoint, {
+      endpoint: makeEndpoint(orgId, 'ep_a'),
+      audit: makeAudit(orgId),
+    })
+    await writesEntry(webhooks.changeEndpoint, { ...command(), change: { label: 'new' } })
+    await writesEntry(webhooks.pauseEndpoint, command())
     await writesNothing(store, orgId, () => webhooks.pauseEndpoint(command()))
-    await once(webhooks.resumeEndpoint, command())
+    await writesEntry(webhooks.resumeEndpoint, command())
     await writesNothing(store, orgId, () => webhooks.resumeEndpoint(command()))
-    await once(webhooks.moveEndpoint, { ...command(), position: 0, until: null })
-    await once(webhooks.rotateEndpointSecret, { ...command(), encryptedSecret: 's', previousUntilMs: 9 })
-    await once(webhooks.deleteEndpoint, command())
-    const gone = await writesNothing(store, orgId, () => failure(webhooks.pauseEndpoint(command())))
-    expect(gone.kind).toBe('not_found')
+    await writesEntry(webhooks.moveEndpoint, { ...command(), position: 0, until: null })
+    await writesEntry(webhooks.rotateEndpointSecret, {
+      ...command(),
+      encryptedSecret: 's',
+      previousUntilMs: 9,
+    })
+    await writesEntry(webhooks.deleteEndpoint, command())
+    const pauseError = await writesNothing(store, orgId, () => failure(webhooks.pauseEndpoint(command())))
+    expect(pauseError.kind).toBe('not_found')
   },
 
   async 'the secret of an organization is made once, and rotation keeps the one before'({ store, orgId }) {
@@ -237,18 +249,22 @@ export const webhookAuditCases: Cases = {
     const audit = makeAudit(orgId)
     await writesOnce(store, audit, () => webhooks.orgSecret({ orgId, encryptedIfNone: 'one', audit }))
     const again = { orgId, encryptedIfNone: 'other', audit: makeAudit(orgId) }
-    const kept = await writesNothing(store, orgId, () => webhooks.orgSecret(again))
-    expect(kept).toEqual({ encryptedSecret: 'one', previousEncryptedSecret: null, previousUntilMs: null })
+    const keptSecret = await writesNothing(store, orgId, () => webhooks.orgSecret(again))
+    expect(keptSecret).toEqual({
+      encryptedSecret: 'one',
+      previousEncryptedSecret: null,
+      previousUntilMs: null,
+    })
     await writesOnce(store, rotate.audit, () => webhooks.rotateOrgSecret(rotate))
     const rotated = { encryptedSecret: 'two', previousEncryptedSecret: 'one', previousUntilMs: 9 }
     expect(await webhooks.findOrgSecret(orgId)).toEqual(rotated)
   },
 
   async 'a delivery whose audit entry cannot be written is not scheduled'({ store, orgId }) {
-    const taken = makeAudit(orgId)
-    await store.audit.append(taken)
+    const takenEntry = makeAudit(orgId)
+    await store.audit.append(takenEntry)
     const delivery = makeDelivery(orgId, 'wh_untold', 'untold')
-    const error = await failure(store.webhooks.schedule({ delivery, audit: taken }))
+    const error = await failure(store.webhooks.schedule({ delivery, audit: takenEntry }))
     expect([error.kind, await store.webhooks.find({ orgId, id: 'wh_untold' })]).toEqual(['conflict', null])
   },
 

@@ -21,7 +21,7 @@ export const makeDelivery = (
   orgId: string,
   id: string,
   lane: string,
-  more: Partial<NewDelivery> = {},
+  fields: Partial<NewDelivery> = {},
 ): NewDelivery => {
   return {
     id,
@@ -31,16 +31,16 @@ export const makeDelivery = (
     lane,
     body: '{}',
     scheduledAtMs: 1_000,
-    ...more,
+    ...fields,
   }
 }
-export const makeClaim = (leaseId: string, more: Partial<ClaimRequest> = {}): ClaimRequest => {
+export const makeClaim = (leaseId: string, options: Partial<ClaimRequest> = {}): ClaimRequest => {
   const limits = { limit: 32, perLaneMax: 2, ahead: {}, interruptionsMax: 3, attemptsMax: 4 }
   const reserved = { forFirstSend: 0, forFirstTries: 0, forQuick: 0, forUntried: 0 }
   const share = { held: {}, slow: 0, paces: {}, reserved }
-  return { leaseId, leaseMs: 500, dueMs: 10_000, share, ...limits, ...more }
+  return { leaseId, leaseMs: 500, dueMs: 10_000, share, ...limits, ...options }
 }
-export const makeAttempt = (more: Partial<Attempt> = {}): Attempt => {
+export const makeAttempt = (fields: Partial<Attempt> = {}): Attempt => {
   return {
     atMs: 5,
     status: 500,
@@ -48,10 +48,10 @@ export const makeAttempt = (more: Partial<Attempt> = {}): Attempt => {
     responseExcerpt: '',
     error: 'http_500',
     counted: true,
-    ...more,
+    ...fields,
   }
 }
-export const makeEndpoint = (orgId: string, id: string, more: Partial<Endpoint> = {}): Endpoint => ({
+export const makeEndpoint = (orgId: string, id: string, fields: Partial<Endpoint> = {}): Endpoint => ({
   id,
   orgId,
   url: 'http://receiver/',
@@ -77,7 +77,7 @@ export const makeEndpoint = (orgId: string, id: string, more: Partial<Endpoint> 
   encryptedSecret: `sealed-${id}`,
   previousEncryptedSecret: null,
   previousUntilMs: null,
-  ...more,
+  ...fields,
 })
 /** Ends all pending deliveries, so that tests do not see each other's. */
 export async function drain(store: Store): Promise<void> {

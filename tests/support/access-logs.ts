@@ -72,15 +72,15 @@ export function storeIn({ ids, positions, events, lines }: Memory): LogStore {
     async append(batch, access) {
       const { position, tail } = positions.get(access.source) ?? { position: 0, tail: '' }
       const answer = { position, tail, stored: 0, deduped: 0, rejected: 0, issues: [] }
-      const isRequest = (at: number): boolean => access.requests[at] !== null
-      const requests = batch.filter((_, at) => isRequest(at)).length
+      const isRequest = (index: number): boolean => access.requests[index] !== null
+      const requests = batch.filter((_, index) => isRequest(index)).length
       const { sums } = access
       expect(access.requests).toHaveLength(batch.length)
       expect(requests + sums.people + sums.excluded + sums.bad).toBe(sums.lines)
       if (access.to <= position) return { ...answer, state: 'known', deduped: requests }
       if (access.from !== position) return { ...answer, state: 'behind' }
-      batch.forEach((event, at) => {
-        if (isRequest(at)) answer[ids.has(event.id) ? 'deduped' : 'stored']++
+      batch.forEach((event, index) => {
+        if (isRequest(index)) answer[ids.has(event.id) ? 'deduped' : 'stored']++
         if (!ids.has(event.id)) events.push(JSON.parse(event.json) as AccessEvent)
         ids.add(event.id)
       })
@@ -93,12 +93,12 @@ export function storeIn({ ids, positions, events, lines }: Memory): LogStore {
 
 export async function importLogs(
   paths: string[],
-  given: Partial<AccessOptions> = {},
+  options: Partial<AccessOptions> = {},
   memory = newMemory(),
 ): Promise<Imported> {
   const plan = await planLogs(paths, 'auto')
-  const before = memory.events.length
-  const run = importRun({ ...plainOptions, ...given }, storeIn(memory))
+  const countBefore = memory.events.length
+  const run = importRun({ ...plainOptions, ...options }, storeIn(memory))
   const problems = [...plan.problems]
   for (const planned of plan.logs) {
     const problem = await run.read(planned)
@@ -106,7 +106,7 @@ export async function importLogs(
   }
   const { lines, stored, deduped, people, excluded, bad } = run.sums
   expect(stored + deduped + people + excluded + bad).toBe(lines)
-  const events = memory.events.slice(before)
+  const events = memory.events.slice(countBefore)
   return { sums: run.sums, events, problems, skipped: plan.skipped }
 }
 

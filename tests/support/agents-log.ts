@@ -10,7 +10,8 @@ interface LoggedAgent {
   requests: number
 }
 
-const named = (product: string): string => `Mozilla/5.0 (compatible; ${product}/1.0; +https://bots.example)`
+const userAgentOf = (product: string): string =>
+  `Mozilla/5.0 (compatible; ${product}/1.0; +https://bots.example)`
 
 /** Addresses are of the bundled lists, or of networks for documentation, which no operator has. */
 export const loggedAgents: readonly LoggedAgent[] = [
@@ -30,7 +31,7 @@ function agent(
   verdict: LoggedAgent['verdict'],
   requests: number,
 ): LoggedAgent {
-  return { vendor, name, purpose, address, verdict, requests, userAgent: named(name) }
+  return { vendor, name, purpose, address, verdict, requests, userAgent: userAgentOf(name) }
 }
 
 export const logged = { people: 30, assets: 10, programs: 5, referrals: 4 }
@@ -51,8 +52,8 @@ export function pageOf(n: number): string {
 export function agentsLog(nowMs: number): string {
   const lines: string[] = []
   const add = (address: string, page: string, status: number, referrer: string, userAgent: string): void => {
-    const at = new Date(nowMs - 1_000).toUTCString() // Mon, 23 Nov 2026 10:00:00 GMT
-    const [, day, month, year, time] = at.split(' ')
+    const dateText = new Date(nowMs - 1_000).toUTCString() // Mon, 23 Nov 2026 10:00:00 GMT
+    const [, day, month, year, time] = dateText.split(' ')
     const request = `"GET ${page} HTTP/1.1" ${status} ${100 + lines.length}`
     lines.push(
       `${address} - - [${day}/${month}/${year}:${time} +0000] ${request} "${referrer}" "${userAgent}"`,

@@ -15,9 +15,9 @@ for (const url of process.argv.slice(2)) {
     timeoutMs: 5_000,
   }
   const times = { scheduledAtMs: 0, nextAttemptAtMs: 0, deliveredAtMs: null }
-  const about = { id: 'wh_1', orgId: 'org_1', endpointId: null, url, body: '{}' }
+  const deliveryFields = { id: 'wh_1', orgId: 'org_1', endpointId: null, url, body: '{}' }
   const delivery = {
-    ...about,
+    ...deliveryFields,
     ...times,
     status: 'pending' as const,
     attempts: 0,

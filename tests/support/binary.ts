@@ -70,10 +70,10 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
   const temp = options.dataDir === undefined ? tempDir('data') : null
   const dataDir = options.dataDir ?? join(temp?.path ?? '', 'data')
   if (options.copyOf !== undefined) cpSync(options.copyOf, dataDir, { recursive: true })
-  const wanted = await withEngine(dataDir, options.env, 'migrated')
-  const env = cleanEnv(wanted)
+  const environment = await withEngine(dataDir, options.env, 'migrated')
+  const env = cleanEnv(environment)
   const { binary = binaryPath, port = 0, restarts = false } = options
-  const runtimeOptions = wanted['SIGHTGLASS_DATABASE'] === undefined ? gcOptions : nodeOptions
+  const runtimeOptions = environment['SIGHTGLASS_DATABASE'] === undefined ? gcOptions : nodeOptions
   const command = [binary, 'serve', '--listen', `127.0.0.1:${port}`, '--data-dir', dataDir]
   const cwd = options.cwd ?? join(dataDir, '..')
   const child = run([...command, ...(options.args ?? [])], {
@@ -183,8 +183,8 @@ function ensureBinary(): Promise<void> {
   return ready
 }
 
-export function cleanEnv(more: Record<string, string> = {}): Record<string, string> {
-  return { PATH: process.env.PATH ?? '', HOME: tempHome(), TZ: 'UTC', ...more }
+export function cleanEnv(variables: Record<string, string> = {}): Record<string, string> {
+  return { PATH: process.env.PATH ?? '', HOME: tempHome(), TZ: 'UTC', ...variables }
 }
 
 let home: string | null = null

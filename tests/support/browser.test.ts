@@ -105,7 +105,7 @@ const put = (page: Page) =>
     })
   })
 
-const found = (page: Page) =>
+const browserState = (page: Page) =>
   page.evaluate(async () => [
     document.cookie,
     localStorage.length,
@@ -126,7 +126,7 @@ const found = (page: Page) =>
     document.querySelector(':hover') === null,
     Reflect.has(window, 'planted'),
   ])
-const nothing = ['', 0, 0, '', 1, 1, 1280, false, false, true, false]
+const blankState = ['', 0, 0, '', 1, 1, 1280, false, false, true, false]
 
 test('a reused page finds nothing of the visit before, and two visits at a time share nothing', async () => {
   const url = `http://127.0.0.1:${server.port}/clean`
@@ -144,10 +144,10 @@ test('a reused page finds nothing of the visit before, and two visits at a time 
   )
   await withPage(url, async (page) => {
     expect(page === first).toBe(true)
-    expect(await found(page)).toEqual(nothing)
+    expect(await browserState(page)).toEqual(blankState)
     await put(page)
-    expect(await withPage(url, found)).toEqual(nothing)
-    expect((await found(page)).length).toBeGreaterThan(nothing.length)
+    expect(await withPage(url, browserState)).toEqual(blankState)
+    expect((await browserState(page)).length).toBeGreaterThan(blankState.length)
   })
 }, 30_000)
 
@@ -162,16 +162,16 @@ const alterations: [string, (page: Page) => Promise<unknown>][] = [
 ]
 test('a page is discarded after a visit with any lasting alteration', async () => {
   const url = `http://127.0.0.1:${server.port}/clean`
-  let before: [what: string, page: Page] | null = null
+  let pageBefore: [what: string, page: Page] | null = null
   const expectAnother = async (page: Page): Promise<void> => {
-    expect([before?.[0], page === before?.[1]]).toEqual([before?.[0], false])
-    expect(await found(page)).toEqual(nothing)
+    expect([pageBefore?.[0], page === pageBefore?.[1]]).toEqual([pageBefore?.[0], false])
+    expect(await browserState(page)).toEqual(blankState)
   }
-  for (const [what, alter] of alterations) {
+  for (const [label, alter] of alterations) {
     await withPage(url, async (page) => {
       await expectAnother(page)
       await alter(page)
-      before = [what, page]
+      pageBefore = [label, page]
     })
   }
   await withPage(url, expectAnother)
@@ -179,7 +179,7 @@ test('a page is discarded after a visit with any lasting alteration', async () =
 
 test('a visit that continues shows another page of the same document; every other one begins with nothing', async () => {
   const origin = `http://127.0.0.1:${server.port}`
-  const as = { email: 'ada@example.com', password: 'x' }
+  const credentials = { email: 'ada@example.com', password: 'x' }
   const look = async (page: Page) => ({
     title: await page.locator('h1').innerText(),
     planted: await page.evaluate(() => Reflect.get(window, 'planted') ?? null),
@@ -189,43 +189,49 @@ test('a visit that continues shows another page of the same document; every othe
   })
   const zone = 'Asia/Tokyo'
   const plant = async (page: Page) => {
-    const seen = await look(page)
+    const state = await look(page)
     await page.evaluate(() => {
       Reflect.set(window, 'planted', 1)
       localStorage.setItem('planted', '1')
     })
-    return seen
+    return state
   }
-  const nothing = { planted: null, stored: null, history: 1, zone: 'UTC' }
-  const first = await withPage(`${origin}/first`, plant, { as, continues: true, zone })
-  expect(first).toEqual({ ...nothing, title: 'First', zone })
-  const kept = { planted: 1, stored: '1', history: 1, zone }
+  const emptyState = { planted: null, stored: null, history: 1, zone: 'UTC' }
+  const first = await withPage(`${origin}/first`, plant, { as: credentials, continues: true, zone })
+  expect(first).toEqual({ ...emptyState, title: 'First', zone })
+  const plantedState = { planted: 1, stored: '1', history: 1, zone }
   for (const [path, title] of [
     ['/second', 'Second'],
     ['/second', 'Second'], // drawn again
     ['/first', 'First'],
   ] as const)
-    expect(await withPage(origin + path, look, { as, continues: true, zone })).toEqual({ ...kept, title })
+    expect(await withPage(origin + path, look, { as: credentials, continues: true, zone })).toEqual({
+      ...plantedState,
+      title,
+    })
   const asking = withPage(`${origin}/first`, async () => Promise.reject(new Error('as in a failed test')), {
-    as,
+    as: credentials,
     continues: true,
     zone,
   })
   expect(await asking.catch(String)).toContain('as in a failed test')
-  expect(await withPage(`${origin}/first`, plant, { as, continues: true })).toEqual({
-    ...nothing,
+  expect(await withPage(`${origin}/first`, plant, { as: credentials, continues: true })).toEqual({
+    ...emptyState,
     title: 'First',
   })
-  const other = { email: 'bob@example.com', password: 'x' }
-  expect(await withPage(`${origin}/second`, plant, { as: other, continues: true })).toEqual({
-    ...nothing,
+  const otherCredentials = { email: 'bob@example.com', password: 'x' }
+  expect(await withPage(`${origin}/second`, plant, { as: otherCredentials, continues: true })).toEqual({
+    ...emptyState,
     title: 'Second',
   })
-  expect(await withPage(`${origin}/second`, look, { as: other })).toEqual({ ...nothing, title: 'Second' })
+  expect(await withPage(`${origin}/second`, look, { as: otherCredentials })).toEqual({
+    ...emptyState,
+    title: 'Second',
+  })
   const late = async (page: Page) => page.evaluate(() => console.error('late'))
-  expect(String(await withPage(`${origin}/first`, late, { as, continues: true }).catch(String))).toContain(
-    'late',
-  )
+  expect(
+    String(await withPage(`${origin}/first`, late, { as: credentials, continues: true }).catch(String)),
+  ).toContain('late')
 }, 30_000)
 
 test('after a crash of the browser the next page opens in another one', async () => {

@@ -43,7 +43,7 @@ export function browser(): Promise<Browser> {
 }
 
 async function launch(): Promise<Browser> {
-  const made = await chromium.launch({
+  const newBrowser = await chromium.launch({
     executablePath: chromiumPath(),
     // A process per page costs a quarter of what opening the page costs, and one per site loses its compiled code.
     args: [
@@ -57,11 +57,11 @@ async function launch(): Promise<Browser> {
       '--js-flags=--max-lazy --no-opt',
     ],
   })
-  made.once('disconnected', () => {
+  newBrowser.once('disconnected', () => {
     launched = null
     idle.clear()
   })
-  return made
+  return newBrowser
 }
 
 /** What else ends with the last file. */
@@ -112,8 +112,11 @@ export async function withPage<T>(
     profile.shows = continued
     await profile.devtools.send('Page.resetNavigationHistory')
     const result = await visit(page)
-    const left = problems.filter((problem) => !options.allow?.some((pattern) => pattern.test(problem)))
-    if (left.length > 0) throw new Error(`the page was not clean:\n${left.join('\n')}`)
+    const unexpectedProblems = problems.filter(
+      (problem) => !options.allow?.some((pattern) => pattern.test(problem)),
+    )
+    if (unexpectedProblems.length > 0)
+      throw new Error(`the page was not clean:\n${unexpectedProblems.join('\n')}`)
     await giveBack(profile)
     return result
   } catch (error) {
@@ -146,12 +149,12 @@ const idle = new Map<string, Profile[]>()
 async function takeProfile(options: PageOptions, continued: string | null): Promise<Profile> {
   const prefetches = options.prefetches ?? false
   const key = JSON.stringify([prefetches, options.context])
-  const all = idle.get(key) ?? []
-  const found = all.find(({ shows }) => shows === continued) ?? all[0]
-  const profile = found ?? (await createProfile(key, options.context ?? {}, prefetches))
+  const profiles = idle.get(key) ?? []
+  const ownProfile = profiles.find(({ shows }) => shows === continued) ?? profiles[0]
+  const profile = ownProfile ?? (await createProfile(key, options.context ?? {}, prefetches))
   idle.set(
     key,
-    all.filter((each) => each !== found),
+    profiles.filter((candidate) => candidate !== ownProfile),
   )
   try {
     if (profile.shows !== null && profile.shows !== continued) await leave(profile)
@@ -225,7 +228,7 @@ function noticeAlterations(profile: Profile): void {
     profile.isAltered = true
   })
   for (const target of [profile.page, profile.context]) {
-    for (const name of lasting.filter((each) => each in target)) {
+    for (const name of lasting.filter((memberName) => memberName in target)) {
       const member: unknown = Reflect.get(target, name)
       const value: unknown = typeof member === 'function' ? member.bind(target) : member
       Object.defineProperty(target, name, {
@@ -314,8 +317,8 @@ async function openInside(url: string): Promise<boolean> {
   // A page that is open already would not be drawn again.
   await open('/no-such-page', () => document.activeElement?.textContent === 'Page not found')
   // A page focuses its title, or its dialog, after it is drawn, and a click before that would lose the focus.
-  const left = document.activeElement
-  await open(url, () => ![left, document.body, null].includes(document.activeElement))
+  const activeElement = document.activeElement
+  await open(url, () => ![activeElement, document.body, null].includes(document.activeElement))
   return true
 }
 
@@ -379,6 +382,6 @@ export async function sessionCookie(
     cookie = answer.headers.get('set-cookie')!.split(';')[0]!
     sessions.set(key, cookie)
   }
-  const at = cookie.indexOf('=')
-  return { name: cookie.slice(0, at), value: cookie.slice(at + 1), url, httpOnly: true }
+  const index = cookie.indexOf('=')
+  return { name: cookie.slice(0, index), value: cookie.slice(index + 1), url, httpOnly: true }
 }

@@ -31,8 +31,8 @@ globalThis.Worker = new Proxy(globalThis.Worker, {
   construct: (target, [url, options = {}]: [string | URL, Options?]) => {
     const path = bundled(String(url))
     if (path === null || isFull) return new target(path ?? url, options)
-    const given = { ...options, preload: import.meta.path } as WorkerOptions
-    const start = () => ({ worker: new target(path, given) as Thread['worker'], sent: 0 })
+    const workerOptions = { ...options, preload: import.meta.path } as WorkerOptions
+    const start = () => ({ worker: new target(path, workerOptions) as Thread['worker'], sent: 0 })
     return workerOf(`${path} ${options.smol}`, options, start)
   },
 })

@@ -88,13 +88,13 @@ function der(tag: number, ...contents: Uint8Array[]): Buffer {
 const sequence = (...contents: Uint8Array[]) => der(0x30, ...contents)
 const set = (...contents: Uint8Array[]) => der(0x31, ...contents)
 
-function oid(first: number, second: number, ...rest: number[]): Buffer {
+function oid(first: number, second: number, ...arcs: number[]): Buffer {
   const base128 = (value: number): number[] => {
     const bytes = [value & 0x7f]
-    for (let left = value >> 7; left > 0; left >>= 7) bytes.unshift((left & 0x7f) | 0x80)
+    for (let highBits = value >> 7; highBits > 0; highBits >>= 7) bytes.unshift((highBits & 0x7f) | 0x80)
     return bytes
   }
-  return der(0x06, Buffer.from([first * 40 + second, ...rest.flatMap(base128)]))
+  return der(0x06, Buffer.from([first * 40 + second, ...arcs.flatMap(base128)]))
 }
 
 /** UTCTime: `YYMMDDHHMMSSZ`. */

@@ -13,10 +13,10 @@ export function renderChart(
   files: Map<string, string>,
   root: { [name: string]: Value },
 ): Map<string, string> {
-  const named = new Map<string, Block>()
+  const templates = new Map<string, Block>()
   const parsed = [...files]
     .filter(([path]) => path.startsWith('templates/'))
-    .map(([path, text]) => [path, parse(text, named)] as const)
+    .map(([path, text]) => [path, parse(text, templates)] as const)
   const rendered = parsed.map(([path, block]) => {
     return [path, block({ dot: root, variables: new Map([['$', root]]) })] as const
   })
@@ -28,24 +28,24 @@ function tokens(text: string): string[] {
   const parts = text.split(/(\{\{.*?\}\})/s)
   return parts.map((part, index) => {
     if (index % 2 === 1) return part
-    const after = parts[index - 1]?.endsWith('-}}') ? part.trimStart() : part
-    return parts[index + 1]?.startsWith('{{-') ? after.trimEnd() : after
+    const trimmedText = parts[index - 1]?.endsWith('-}}') ? part.trimStart() : part
+    return parts[index + 1]?.startsWith('{{-') ? trimmedText.trimEnd() : trimmedText
   })
 }
 
-function parse(text: string, named: Map<string, Block>): Block {
-  const all = tokens(text)
-  let at = 0
+function parse(text: string, templates: Map<string, Block>): Block {
+  const tokenList = tokens(text)
+  let position = 0
   const block = (): { run: Block; end: string } => {
     const pieces: Block[] = []
     for (;;) {
-      const literal = all[at++] ?? ''
+      const literal = tokenList[position++] ?? ''
       pieces.push(() => literal)
-      if (at >= all.length) return { run: joined(pieces), end: '' }
-      const action = all[at++]!.replace(/^\{\{-?\s*|\s*-?\}\}$/g, '')
+      if (position >= tokenList.length) return { run: joined(pieces), end: '' }
+      const action = tokenList[position++]!.replace(/^\{\{-?\s*|\s*-?\}\}$/g, '')
       const [word = ''] = action.split(/\s/)
       if (word === 'end' || word === 'else') return { run: joined(pieces), end: word }
-      pieces.push(statement(action, word, block, named))
+      pieces.push(statement(action, word, block, templates))
     }
   }
   return block().run
@@ -60,23 +60,23 @@ function statement(
   action: string,
   word: string,
   block: () => { run: Block; end: string },
-  named: Map<string, Block>,
+  templates: Map<string, Block>,
 ): Block {
-  const rest = action.slice(word.length).trim()
+  const argument = action.slice(word.length).trim()
   if (word === 'define') {
-    named.set(JSON.parse(rest) as string, block().run)
+    templates.set(JSON.parse(argument) as string, block().run)
     return () => ''
   }
   if (word === 'if') {
-    const then = block()
-    const otherwise = then.end === 'else' ? block().run : () => ''
-    return (scope) => (isTrue(evaluate(rest, scope, named)) ? then.run(scope) : otherwise(scope))
+    const thenBlock = block()
+    const otherwise = thenBlock.end === 'else' ? block().run : () => ''
+    return (scope) => (isTrue(evaluate(argument, scope, templates)) ? thenBlock.run(scope) : otherwise(scope))
   }
   if (word === 'range') {
-    const [, key = '', item = '', list = ''] = /^(\$\w+), (\$\w+) := (.+)$/.exec(rest) ?? []
+    const [, key = '', item = '', list = ''] = /^(\$\w+), (\$\w+) := (.+)$/.exec(argument) ?? []
     const { run } = block()
     return (scope) =>
-      Object.entries(evaluate(list, scope, named) as object)
+      Object.entries(evaluate(list, scope, templates) as object)
         .sort(([a], [b]) => (a < b ? -1 : 1))
         .map(([name, value]) => {
           const variables = new Map([...scope.variables, [key, name], [item, value]])
@@ -84,19 +84,22 @@ function statement(
         })
         .join('')
   }
-  return (scope) => String(evaluate(action, scope, named) ?? '')
+  return (scope) => String(evaluate(action, scope, templates) ?? '')
 }
 
 const isTrue = (value: Value): boolean =>
   typeof value === 'object' && value !== null ? Object.keys(value).length > 0 : Boolean(value)
 
 /** A pipeline: the value of each part is the last argument of the next one. */
-function evaluate(pipeline: string, scope: Scope, named: Map<string, Block>): Value {
+function evaluate(pipeline: string, scope: Scope, templates: Map<string, Block>): Value {
   let value: Value
   for (const [index, part] of pipeline.split(/\s+\|\s+/).entries()) {
-    const [first = '', ...rest] = part.match(/"[^"]*"|\S+/g) ?? []
-    const values = [...rest.map((each) => operand(each, scope)), ...(index === 0 ? [] : [value])]
-    value = /^[a-z]\w*$/i.test(first) ? call(first, values, named) : operand(first, scope)
+    const [first = '', ...operands] = part.match(/"[^"]*"|\S+/g) ?? []
+    const values = [
+      ...operands.map((operandText) => operand(operandText, scope)),
+      ...(index === 0 ? [] : [value]),
+    ]
+    value = /^[a-z]\w*$/i.test(first) ? call(first, values, templates) : operand(first, scope)
   }
   return value
 }
@@ -121,11 +124,11 @@ function withSortedKeys(_key: string, value: Value): Value {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-function call(name: string, values: Value[], named: Map<string, Block>): Value {
+function call(name: string, values: Value[], templates: Map<string, Block>): Value {
   const [first, second] = values
   switch (name) {
     case 'include': {
-      const block = named.get(String(first))
+      const block = templates.get(String(first))
       if (block === undefined) throw new Error(`chart: no template ${String(first)}`)
       return block({ dot: second, variables: new Map([['$', second]]) })
     }

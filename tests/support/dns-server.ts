@@ -19,30 +19,30 @@ const types = { A: 1, PTR: 12, AAAA: 28 }
 /** With `port` 0 any free one. */
 export async function startDnsServer({ names, addresses }: DnsTable, port = 0): Promise<DnsServer> {
   const pointers = new Map(Object.entries(names).map(([address, hosts]) => [reversed(address), hosts]))
-  const asked: string[] = []
+  const queries: string[] = []
   const socket = createSocket('udp4')
   socket.on('message', (query, { port: sender, address }) => {
     const { name, type, end } = questionOf(query)
-    asked.push(name)
-    const found = type === types.PTR ? pointers.get(name) : addresses[name]
-    const wanted = (found ?? []).filter(
-      (one) => type === types.PTR || one.includes(':') === (type === types.AAAA),
+    queries.push(name)
+    const records = type === types.PTR ? pointers.get(name) : addresses[name]
+    const answers = (records ?? []).filter(
+      (record) => type === types.PTR || record.includes(':') === (type === types.AAAA),
     )
-    const data = wanted.map((one) => (type === types.PTR ? labelsOf(one) : addressBytes(one)))
+    const data = answers.map((record) => (type === types.PTR ? labelsOf(record) : addressBytes(record)))
     socket.send(answer(query.subarray(0, end), type, data), sender, address)
   })
   await new Promise<void>((resolve) => socket.bind(port, '127.0.0.1', resolve))
-  return { port: socket.address().port, asked, close: () => void socket.close() }
+  return { port: socket.address().port, asked: queries, close: () => void socket.close() }
 }
 
 function questionOf(query: Buffer): { name: string; type: number; end: number } {
   const labels: string[] = []
-  let at = 12
-  for (let length = query[at]!; length > 0; length = query[at]!) {
-    labels.push(query.toString('latin1', at + 1, at + 1 + length))
-    at += 1 + length
+  let offset = 12
+  for (let length = query[offset]!; length > 0; length = query[offset]!) {
+    labels.push(query.toString('latin1', offset + 1, offset + 1 + length))
+    offset += 1 + length
   }
-  return { name: labels.join('.').toLowerCase(), type: query.readUInt16BE(at + 1), end: at + 5 }
+  return { name: labels.join('.').toLowerCase(), type: query.readUInt16BE(offset + 1), end: offset + 5 }
 }
 
 /** RFC 1035 §4.1: header, the question again, one record for each datum. */

@@ -32,10 +32,10 @@ const pooledConnections = 8
 let pooler: Promise<Pooler> | null = null
 
 async function madeDatabase(contents: 'empty' | 'migrated'): Promise<TestDatabase> {
-  const made = await database(contents)
-  if (!isPooled) return made
-  const { url } = await (pooler ??= startPooler(made.cluster, pooledConnections))
-  return { ...made, url: url(made.name) }
+  const freshDatabase = await database(contents)
+  if (!isPooled) return freshDatabase
+  const { url } = await (pooler ??= startPooler(freshDatabase.cluster, pooledConnections))
+  return { ...freshDatabase, url: url(freshDatabase.name) }
 }
 
 /** Made with the first use. */
@@ -43,16 +43,16 @@ async function databaseOf(
   folder: string,
   contents: 'empty' | 'migrated' = 'migrated',
 ): Promise<TestDatabase> {
-  const made = databases.get(folder) ?? madeDatabase(contents)
-  databases.set(folder, made)
-  return made
+  const databasePromise = databases.get(folder) ?? madeDatabase(contents)
+  databases.set(folder, databasePromise)
+  return databasePromise
 }
 
 /** Deletes the database in place of a folder that is gone. */
 export async function dropDatabaseOf(folder: string): Promise<void> {
-  const made = databases.get(folder)
+  const databasePromise = databases.get(folder)
   databases.delete(folder)
-  await (await made)?.drop()
+  await (await databasePromise)?.drop()
 }
 
 /** What the server's option `--database` says. */
@@ -90,13 +90,13 @@ export async function openTestFolder(folder: string, clock: Clock): Promise<Stor
  */
 export async function withEngine(
   dataDir: string | undefined,
-  more: Record<string, string> = {},
+  variables: Record<string, string> = {},
   contents: 'empty' | 'migrated' = 'empty',
 ): Promise<Record<string, string>> {
-  if (!isOnPostgres || dataDir === undefined) return more
+  if (!isOnPostgres || dataDir === undefined) return variables
   const { url } = await databaseOf(dataDir, contents)
-  const ring = more['SIGHTGLASS_KEY_FILE'] === undefined ? { SIGHTGLASS_KEY_RING: testRing } : {}
-  return { SIGHTGLASS_DATABASE: url, ...ring, ...more }
+  const ring = variables['SIGHTGLASS_KEY_FILE'] === undefined ? { SIGHTGLASS_KEY_RING: testRing } : {}
+  return { SIGHTGLASS_DATABASE: url, ...ring, ...variables }
 }
 
 /** Runs SQL behind the server's back and returns the rows. Names with capitals need no quotes. */
@@ -136,6 +136,6 @@ export async function databaseContains(folder: string, bytes: Buffer): Promise<b
   // A row as text shows bytea in hexadecimal.
   const hex = bytes.toString('hex')
   const isShown = `position('${hex}' IN t::text) + position('${hex}' IN encode(convert_to(t::text, 'UTF8'), 'hex')) > 0`
-  const of = ({ name }: { name: string }) => `SELECT 1 AS found FROM "${name}" AS t WHERE ${isShown}`
-  return (await rawSql(folder, tables.map(of).join(' UNION ALL '))).length > 0
+  const queryFor = ({ name }: { name: string }) => `SELECT 1 AS found FROM "${name}" AS t WHERE ${isShown}`
+  return (await rawSql(folder, tables.map(queryFor).join(' UNION ALL '))).length > 0
 }

@@ -18,8 +18,8 @@ export const exampleEvent = {
 export type TestEvent = typeof exampleEvent & { [member: string]: unknown }
 
 /** The example with another id and other fields. */
-export function event(id: string, more: Record<string, unknown> = {}): TestEvent {
-  return { ...exampleEvent, id, ...more }
+export function event(id: string, fields: Record<string, unknown> = {}): TestEvent {
+  return { ...exampleEvent, id, ...fields }
 }
 
 /** `count` events with ids `<prefix>1…`, one second apart from `startMs` on. */

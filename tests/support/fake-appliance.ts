@@ -79,10 +79,10 @@ function answer(appliance: FakeAppliance, ids: Set<string>, request: ReceivedReq
   return problem(404, 'not_found')
 }
 
-function storeEvents(appliance: FakeAppliance, ids: Set<string>, sent: unknown): Response {
-  const events = sent as FakeAppliance['events']
-  const most = Number(appliance.limits['eventsPerRequestMax'] ?? limits.eventsPerRequestMax)
-  if (events.length > most) return problem(413, 'payload_too_large')
+function storeEvents(appliance: FakeAppliance, ids: Set<string>, body: unknown): Response {
+  const events = body as FakeAppliance['events']
+  const maxEvents = Number(appliance.limits['eventsPerRequestMax'] ?? limits.eventsPerRequestMax)
+  if (events.length > maxEvents) return problem(413, 'payload_too_large')
   const bad = events.flatMap((event, index) =>
     typeof event.id === 'string'
       ? []

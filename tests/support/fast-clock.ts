@@ -20,27 +20,27 @@ export function fastClock(startMs: number, lateMs: () => number = () => 0): Fast
   let baseMs = startMs
   let waiting: { atMs: number; wake: () => void }[] = []
 
-  const after = (ms: number, wake: () => void) => {
+  const schedule = (ms: number, wake: () => void) => {
     const entry = { atMs: elapsedMs + ms, wake }
     waiting.push(entry)
-    return () => void (waiting = waiting.filter((each) => each !== entry))
+    return () => void (waiting = waiting.filter((timer) => timer !== entry))
   }
 
   return {
     now: () => baseMs + elapsedMs,
     elapsed: () => elapsedMs,
-    waker: (ms, wake) => after(ms + lateMs(), wake),
-    passes: (ms) => new Promise((resolve) => void after(ms, resolve)),
+    waker: (ms, wake) => schedule(ms + lateMs(), wake),
+    passes: (ms) => new Promise((resolve) => void schedule(ms, resolve)),
     set: (ms) => void (baseMs = ms - elapsedMs),
     async run(ms) {
       const endMs = elapsedMs + ms
       for (;;) {
         const next = waiting.reduce<(typeof waiting)[number] | null>(
-          (first, each) => (first === null || each.atMs < first.atMs ? each : first),
+          (first, timer) => (first === null || timer.atMs < first.atMs ? timer : first),
           null,
         )
         if (next === null || next.atMs > endMs) break
-        waiting = waiting.filter((each) => each !== next)
+        waiting = waiting.filter((timer) => timer !== next)
         elapsedMs = Math.max(elapsedMs, next.atMs)
         next.wake()
         // Started work advances as far as it can without time passing.

@@ -25,12 +25,12 @@ const browser = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefo
 export function line(number: number): string {
   const second = String(number % 60).padStart(2, '0')
   const minute = String(Math.floor(number / 60) % 60).padStart(2, '0')
-  const who = number % 3 === 2 ? browser : gptBot
-  return `203.0.113.9 - - [23/Nov/2026:10:${minute}:${second} +0000] "GET /n/${number} HTTP/1.1" 200 512 "-" "${who}"\n`
+  const userAgent = number % 3 === 2 ? browser : gptBot
+  return `203.0.113.9 - - [23/Nov/2026:10:${minute}:${second} +0000] "GET /n/${number} HTTP/1.1" 200 512 "-" "${userAgent}"\n`
 }
 
 export function lines(from: number, to: number): string {
-  return Array.from({ length: to - from }, (_, at) => line(from + at)).join('')
+  return Array.from({ length: to - from }, (_, index) => line(from + index)).join('')
 }
 
 export const senderOf = (reader: string) => async () => ({
@@ -70,8 +70,8 @@ interface More {
   reader?: string
 }
 
-export function follow(path: string, receiver: AccessReceiver, more: More = {}): Followed {
-  const { format = 'auto', aheadMs = 0, reader = 'one' } = more
+export function follow(path: string, receiver: AccessReceiver, options: More = {}): Followed {
+  const { format = 'auto', aheadMs = 0, reader = 'one' } = options
   const ending = new AbortController()
   const followed: Followed = {
     problems: [],
@@ -98,18 +98,18 @@ export function follow(path: string, receiver: AccessReceiver, more: More = {}):
   return followed
 }
 
-export async function until(holds: () => boolean, what = 'it'): Promise<void> {
+export async function until(holds: () => boolean, condition = 'it'): Promise<void> {
   for (const endMs = performance.now() + 20_000; !holds(); await Bun.sleep(4))
-    if (performance.now() > endMs) throw new Error(`${what} did not happen in time`)
+    if (performance.now() > endMs) throw new Error(`${condition} did not happen in time`)
 }
 
 /** The lines below this number, each once: those of agents as events, those of people as counts. */
-export function expectLines(store: MemoryLogStore, below: number): void {
-  const numbers = Array.from({ length: below }, (_, at) => at)
+export function expectLines(store: MemoryLogStore, count: number): void {
+  const numbers = Array.from({ length: count }, (_, index) => index)
   const pages = store.events_.filter(({ type }) => type === 'agent.requested').map(({ page }) => page)
-  const expected = numbers.filter((each) => each % 3 !== 2).map((each) => `/n/${each}`)
+  const expected = numbers.filter((number) => number % 3 !== 2).map((number) => `/n/${number}`)
   expect(pages.toSorted()).toEqual(expected.toSorted())
-  expect(store.sums()).toEqual({ lines: below, people: below - expected.length, excluded: 0, bad: 0 })
+  expect(store.sums()).toEqual({ lines: count, people: count - expected.length, excluded: 0, bad: 0 })
 }
 
 function sizeOf(path: string): number {

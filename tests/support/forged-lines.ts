@@ -20,10 +20,10 @@ export const plus = (value: string): string => value.replaceAll(' ', '+').replac
 const double = (value: string): string => `"${value.replaceAll('"', '""')}"`
 export const bracketed = (address: string): string => (address.includes(':') ? `[${address}]` : address)
 
-export const when = '05/Nov/2026:10:00:00 +0000'
+export const timestamp = '05/Nov/2026:10:00:00 +0000'
 export const iso = '2026-11-05T10:00:00.123456Z'
 export const ncsa = ({ user, path, referrer }: Sent): string =>
-  `- ${quoted(user)} [${when}] "GET /${quoted(word(path))} HTTP/1.1" 200 5 "${quoted(referrer)}" "${gptBot}"`
+  `- ${quoted(user)} [${timestamp}] "GET /${quoted(word(path))} HTTP/1.1" 200 5 "${quoted(referrer)}" "${gptBot}"`
 const url = ({ host, path }: Sent): string => `https://${word(host)}:443/${word(path)}`
 const cloudFrontFields =
   'date time sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status cs(Referer) cs(User-Agent)'
@@ -31,15 +31,19 @@ const iisFields =
   'date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer)'
 
 /** Lines of each format that has user agents; `heading` comes before the first of them. */
-export const writers: { readonly [format: string]: { heading?: string; line(sent: Sent): string } } = {
-  traefikclf: { line: (sent) => `${sent.peer} ${ncsa(sent)} 1 "web@docker" "http://172.18.0.2:80" 3ms` },
-  vcombined: { line: (sent) => `${word(sent.host)}:443 ${sent.peer} ${ncsa(sent)}` },
-  'vcombined-forwarded': {
-    line: (sent) => `${word(sent.host)}:443 ${sent.peer} ${ncsa(sent)} "${quoted(sent.forwarded)}"`,
+export const writers: { readonly [format: string]: { heading?: string; line(request: Sent): string } } = {
+  traefikclf: {
+    line: (request) => `${request.peer} ${ncsa(request)} 1 "web@docker" "http://172.18.0.2:80" 3ms`,
   },
-  'host-combined': { line: (sent) => `${word(sent.host)} ${sent.peer} ${ncsa(sent)}` },
+  vcombined: { line: (request) => `${word(request.host)}:443 ${request.peer} ${ncsa(request)}` },
+  'vcombined-forwarded': {
+    line: (request) =>
+      `${word(request.host)}:443 ${request.peer} ${ncsa(request)} "${quoted(request.forwarded)}"`,
+  },
+  'host-combined': { line: (request) => `${word(request.host)} ${request.peer} ${ncsa(request)}` },
   'host-combined-forwarded': {
-    line: (sent) => `${word(sent.host)} ${sent.peer} ${ncsa(sent)} "${quoted(sent.forwarded)}"`,
+    line: (request) =>
+      `${word(request.host)} ${request.peer} ${ncsa(request)} "${quoted(request.forwarded)}"`,
   },
   lighttpd: {
     line: (sent) => {
@@ -48,37 +52,51 @@ export const writers: { readonly [format: string]: { heading?: string; line(sent
       return `${sent.peer} ${host} ${ncsa({ ...sent, user: '' }).slice(2)}`
     },
   },
-  combined: { line: (sent) => `${sent.peer} ${ncsa(sent)}` },
-  'combined-forwarded': { line: (sent) => `${sent.peer} ${ncsa(sent)} "${quoted(sent.forwarded)}"` },
+  combined: { line: (request) => `${request.peer} ${ncsa(request)}` },
+  'combined-forwarded': {
+    line: (request) => `${request.peer} ${ncsa(request)} "${quoted(request.forwarded)}"`,
+  },
   'nginx-proxy-manager': {
     line: ({ peer, host, path, referrer }) =>
-      `[${when}] - 200 200 - GET https ${word(host)} "/${quoted(word(path))}" [Client ${peer}] [Length 5] [Gzip -] ` +
+      `[${timestamp}] - 200 200 - GET https ${word(host)} "/${quoted(word(path))}" [Client ${peer}] [Length 5] [Gzip -] ` +
       `[Sent-to 10.0.0.9] "${gptBot}" "${quoted(referrer)}"`,
   },
   'nginx-proxy-manager-direct': {
     line: ({ peer, host, path, referrer }) =>
-      `[${when}] 200 - GET https ${word(host)} "/${quoted(word(path))}" [Client ${peer}] [Length 5] [Gzip 1.2] ` +
+      `[${timestamp}] 200 - GET https ${word(host)} "/${quoted(word(path))}" [Client ${peer}] [Length 5] [Gzip 1.2] ` +
       `"${gptBot}" "${quoted(referrer)}"`,
   },
   awsalb: {
-    line: (sent) =>
-      `h2 ${iso} app/lb/1 ${bracketed(sent.peer)}:1234 10.0.0.1:80 0.000 0.006 0.000 200 200 945 11891 ` +
-      `"GET ${quoted(url(sent))} HTTP/2.0" "${gptBot}" T T arn "Root" "${quoted(sent.host)}" "arn" 0 ${iso}`,
+    line: (request) =>
+      `h2 ${iso} app/lb/1 ${bracketed(request.peer)}:1234 10.0.0.1:80 0.000 0.006 0.000 200 200 945 11891 ` +
+      `"GET ${quoted(url(request))} HTTP/2.0" "${gptBot}" T T arn "Root" "${quoted(request.host)}" "arn" 0 ${iso}`,
   },
   awselb: {
-    line: (sent) =>
-      `${iso} lb ${sent.peer}:1234 10.0.0.1:80 0.0 0.0 0.0 200 200 0 57 ` +
-      `"GET ${quoted(url(sent))} HTTP/1.1" "${gptBot}" T T`,
+    line: (request) =>
+      `${iso} lb ${request.peer}:1234 10.0.0.1:80 0.0 0.0 0.0 200 200 0 57 ` +
+      `"GET ${quoted(url(request))} HTTP/1.1" "${gptBot}" T T`,
   },
   awss3: {
-    line: (sent) =>
-      `owner bucket [${when}] ${sent.peer} ${word(sent.user)} ID REST.GET.OBJECT ${word(sent.path)} ` +
-      `"GET /${quoted(word(sent.path))} HTTP/1.1" 200 - 113 - 7 - "${quoted(sent.referrer)}" "${gptBot}" -`,
+    line: (request) =>
+      `owner bucket [${timestamp}] ${request.peer} ${word(request.user)} ID REST.GET.OBJECT ${word(request.path)} ` +
+      `"GET /${quoted(word(request.path))} HTTP/1.1" 200 - 113 - 7 - "${quoted(request.referrer)}" "${gptBot}" -`,
   },
   cloudstorage: {
-    line: (sent) =>
-      ['1793872800000000', sent.peer, '1', '', 'GET', `/${sent.path}`, '200', '0', '120', '5000', sent.host]
-        .concat(sent.referrer, gptBot)
+    line: (request) =>
+      [
+        '1793872800000000',
+        request.peer,
+        '1',
+        '',
+        'GET',
+        `/${request.path}`,
+        '200',
+        '0',
+        '120',
+        '5000',
+        request.host,
+      ]
+        .concat(request.referrer, gptBot)
         .map(double)
         .join(','),
   },
@@ -151,15 +169,15 @@ export const writers: { readonly [format: string]: { heading?: string; line(sent
       }),
   },
   gcp: {
-    line: (sent) =>
+    line: (request) =>
       JSON.stringify({
         httpRequest: {
           requestMethod: 'GET',
-          requestUrl: url(sent),
+          requestUrl: url(request),
           status: 200,
           userAgent: gptBot,
-          remoteIp: sent.peer,
-          referer: sent.referrer,
+          remoteIp: request.peer,
+          referer: request.referrer,
         },
         timestamp: iso,
       }),
@@ -182,15 +200,15 @@ export const writers: { readonly [format: string]: { heading?: string; line(sent
       }),
   },
   netlify: {
-    line: (sent) =>
+    line: (request) =>
       JSON.stringify({
-        client_ip: sent.peer,
-        domain: sent.host,
+        client_ip: request.peer,
+        domain: request.host,
         method: 'GET',
-        referrer: sent.referrer,
+        referrer: request.referrer,
         status_code: 200,
         timestamp: iso,
-        url: url(sent),
+        url: url(request),
         user_agent: gptBot,
       }),
   },

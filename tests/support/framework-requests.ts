@@ -58,12 +58,12 @@ export interface Running {
 /** What must be equal: not the ids and times, nor the size of an error page. */
 export function comparable(events: CompleteEvent[]): unknown[] {
   const sessions: string[] = []
-  return events.map(({ id, sessionId, occurredAt, durationMs, metadata, ...rest }) => {
+  return events.map(({ id, sessionId, occurredAt, durationMs, metadata, ...eventFields }) => {
     if (!sessions.includes(sessionId)) sessions.push(sessionId)
     if ((durationMs ?? 0) > 5_000) throw new Error(`${metadata?.page} took ${durationMs} ms`)
     const fields: { [name: string]: unknown } = { ...metadata }
     if (fields['status'] === 500 || fields['method'] === 'HEAD') delete fields['bytes']
-    return { ...rest, session: sessions.indexOf(sessionId), metadata: fields }
+    return { ...eventFields, session: sessions.indexOf(sessionId), metadata: fields }
   })
 }
 
@@ -71,7 +71,7 @@ export function comparable(events: CompleteEvent[]): unknown[] {
 export async function sendAll({ url }: Running, count: () => number): Promise<string[]> {
   const answers: string[] = []
   for (const [agent, path, method = 'GET', headers = {}] of sentRequests) {
-    const before = count()
+    const countBefore = count()
     const answered = await fetch(url + path, {
       method,
       redirect: 'manual',
@@ -80,7 +80,7 @@ export async function sendAll({ url }: Running, count: () => number): Promise<st
     answers.push(`${answered.status} ${answered.status === 500 ? '' : await answered.text()}`)
     const isReported = (agent === 'gpt' || agent === 'claude') && path !== '/skipped'
     const deadlineMs = Date.now() + 2_000
-    while (isReported && count() === before && Date.now() < deadlineMs) await Bun.sleep(1)
+    while (isReported && count() === countBefore && Date.now() < deadlineMs) await Bun.sleep(1)
   }
   return answers
 }

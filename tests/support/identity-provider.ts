@@ -65,10 +65,10 @@ export async function startIdentityProvider(): Promise<IdentityProvider> {
     issuer,
     people,
     knows({ id, secret, redirectUri, metadata = {}, options = {}, unsaid = [], untold = [] }) {
-      const claimsFor = (use: string, all: object) =>
+      const claimsFor = (use: string, allClaims: object) =>
         use === 'id_token'
-          ? Object.fromEntries(Object.entries(all).filter(([name]) => !untold.includes(name)))
-          : all
+          ? Object.fromEntries(Object.entries(allClaims).filter(([name]) => !untold.includes(name)))
+          : allClaims
       const findAccount = (_context: unknown, accountId: string) => {
         const person = people.get(accountId)
         const email = person === undefined ? {} : { email: person.email, email_verified: person.verified }

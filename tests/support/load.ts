@@ -51,8 +51,8 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
   }
   const { requestsPerSecond = Infinity, connections, next } = options
   const paceMs = (1_000 * connections) / requestsPerSecond
-  const one = () => openConnection({ hostname, port: Number(port), next, paceMs, count })
-  const opened = await Promise.all(Array.from({ length: connections }, one))
+  const connect = () => openConnection({ hostname, port: Number(port), next, paceMs, count })
+  const opened = await Promise.all(Array.from({ length: connections }, connect))
   const startedMs = performance.now()
   const endMs = startedMs + options.seconds * 1_000
   await Promise.all(opened.map((run, index) => run(startedMs + (index / connections) * paceMs, endMs)))
@@ -86,14 +86,14 @@ interface ConnectionOptions {
 type Run = (firstMs: number, endMs: number) => Promise<void>
 
 async function openConnection({ hostname, port, paceMs, next, count }: ConnectionOptions): Promise<Run> {
-  const done = Promise.withResolvers<void>()
-  done.promise.catch(() => {}) // it may end before it is run, and whoever runs it hears of it
+  const completion = Promise.withResolvers<void>()
+  completion.promise.catch(() => {}) // it may end before it is run, and whoever runs it hears of it
   let dueMs = 0
   let endMs = 0
   let sentMs = 0
   let finished = false
   let buffer = ''
-  let sent: Uint8Array = new Uint8Array()
+  let requestBytes: Uint8Array = new Uint8Array()
   let unsent: Uint8Array | null = null
   const flush = (socket: Bun.Socket) => {
     if (!unsent) return
@@ -114,7 +114,7 @@ async function openConnection({ hostname, port, paceMs, next, count }: Connectio
       return
     }
     sentMs = performance.now()
-    sent = request
+    requestBytes = request
     unsent = request
     flush(socket)
   }
@@ -129,18 +129,19 @@ async function openConnection({ hostname, port, paceMs, next, count }: Connectio
         if (bodyAt === -1) return
         const length = Number(/\r\ncontent-length: (\d+)/i.exec(buffer)?.[1] ?? 0)
         if (buffer.length < bodyAt + 4 + length) return
-        count(Number(buffer.slice(9, 12)), performance.now() - sentMs, sent)
+        count(Number(buffer.slice(9, 12)), performance.now() - sentMs, requestBytes)
         buffer = buffer.slice(bodyAt + 4 + length)
         sendWhenDue(socket)
       },
-      close: () => (finished ? done.resolve() : done.reject(new Error('the server ended a connection'))),
-      error: (_, error) => done.reject(error),
+      close: () =>
+        finished ? completion.resolve() : completion.reject(new Error('the server ended a connection')),
+      error: (_, error) => completion.reject(error),
     },
   })
   return (firstMs, until) => {
     dueMs = firstMs
     endMs = until
     sendWhenDue(socket)
-    return done.promise
+    return completion.promise
   }
 }

@@ -8,7 +8,7 @@ export interface MemoryLogStore extends Pick<Store, 'events' | 'accessLogs' | 's
   sums(): { lines: number; people: number; excluded: number; bad: number }
   sources(): string[]
   /** The next batch fails: nothing of it is stored, or all of it although the caller does not hear of it. */
-  failNext(how: 'fail' | 'unsure'): void
+  failNext(mode: 'fail' | 'unsure'): void
 }
 
 export function memoryLogStore(): MemoryLogStore {
@@ -26,7 +26,7 @@ export function memoryLogStore(): MemoryLogStore {
     sums: () => ({ ...sums }),
     sources: () => [...logs.keys()],
     secret: async () => 'a secret',
-    failNext: (how) => void (failure = how),
+    failNext: (mode) => void (failure = mode),
     accessLogs: {
       async position({ source }) {
         await Bun.sleep(0)
@@ -38,9 +38,9 @@ export function memoryLogStore(): MemoryLogStore {
         await Bun.sleep(0)
         if (failure === 'fail') away()
         const { source, from, to, tail, requests } = access!
-        const known = logs.get(source) ?? { position: 0, tail: '' }
+        const logState = logs.get(source) ?? { position: 0, tail: '' }
         const state: AccessResult['state'] =
-          to <= known.position ? 'known' : from === known.position ? 'stored' : 'behind'
+          to <= logState.position ? 'known' : from === logState.position ? 'stored' : 'behind'
         let accepted = 0
         let deduped = 0
         let stored = 0
@@ -68,9 +68,9 @@ export function memoryLogStore(): MemoryLogStore {
           logs.set(source, { position: to, tail })
         }
         if (failure === 'unsure') away()
-        const at = logs.get(source) ?? known
+        const currentState = logs.get(source) ?? logState
         const known_ = { stored, deduped: requestsKnown, rejected: 0 }
-        return { accepted, deduped, rejected: [], access: { state, ...at, ...known_ } }
+        return { accepted, deduped, rejected: [], access: { state, ...currentState, ...known_ } }
       },
     } as unknown as Store['events'],
   }

@@ -6,13 +6,13 @@ import { tempDir } from './temp-dir.ts'
 /** The folder of the run, which `npm test` names. Without it each process makes its own. */
 const ofRun = process.env['SIGHTGLASS_TEST_FOLDER']
 
-const made = new Map<string, Promise<string>>()
+const paths = new Map<string, Promise<string>>()
 
 /** A folder that `make` fills. It lasts as long as the run, and nobody may change it. */
 export function madeOnce(name: string, make: (folder: string) => Promise<void>): Promise<string> {
-  const known = made.get(name) ?? madeBy(make, ofRun === undefined ? null : join(ofRun, name))
-  made.set(name, known)
-  return known
+  const path = paths.get(name) ?? madeBy(make, ofRun === undefined ? null : join(ofRun, name))
+  paths.set(name, path)
+  return path
 }
 
 async function madeBy(make: (folder: string) => Promise<void>, shared: string | null): Promise<string> {

@@ -126,11 +126,11 @@ export function toolSpans(count: number, attributes: { [name: string]: unknown }
 
 const text = fc.string({ unit: 'grapheme', maxLength: 12 })
 const hex = (bytes: number) =>
-  fc.uint8Array({ minLength: bytes, maxLength: bytes }).map((each) => Buffer.from(each).toString('hex'))
+  fc.uint8Array({ minLength: bytes, maxLength: bytes }).map((octets) => Buffer.from(octets).toString('hex'))
 const uint64 = fc.bigInt({ min: 0n, max: (1n << 64n) - 1n }).map(String)
 const int64 = fc.bigInt({ min: -(1n << 63n), max: (1n << 63n) - 1n }).map(String)
 /** Without -0, which JSON.stringify writes as 0. */
-const double = fc.double({ noNaN: true, noDefaultInfinity: true }).map((each) => each + 0)
+const double = fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => number + 0)
 const uint32 = fc.integer({ min: 0, max: 2 ** 31 - 1 })
 
 const { value } = fc.letrec<{ value: Json }>((tie) => ({
@@ -194,15 +194,17 @@ const logRecord = fc.record(
   optional,
 )
 
-const some = <T>(each: fc.Arbitrary<T>) => fc.array(each, { maxLength: 3 })
+const shortList = <T>(item: fc.Arbitrary<T>) => fc.array(item, { maxLength: 3 })
 
 /** Random requests in their JSON form. */
 export const anyTraces: fc.Arbitrary<Json> = fc.record({
-  resourceSpans: some(fc.record({ resource, scopeSpans: some(fc.record({ scope, spans: some(span) })) })),
+  resourceSpans: shortList(
+    fc.record({ resource, scopeSpans: shortList(fc.record({ scope, spans: shortList(span) })) }),
+  ),
 })
 export const anyLogs: fc.Arbitrary<Json> = fc.record({
-  resourceLogs: some(
-    fc.record({ resource, scopeLogs: some(fc.record({ scope, logRecords: some(logRecord) })) }),
+  resourceLogs: shortList(
+    fc.record({ resource, scopeLogs: shortList(fc.record({ scope, logRecords: shortList(logRecord) })) }),
   ),
 })
 

@@ -2,16 +2,16 @@
 import { readFileSync } from 'node:fs'
 import { openParquetEvents } from '../../server/parquet/read.ts'
 
-const said: string[] = []
+const messages: string[] = []
 for (const path of process.argv.slice(2)) {
   let events = 0
   try {
     for await (const _ of (await openParquetEvents(path))!.events()) events++
-    said.push(`${events} events`)
+    messages.push(`${events} events`)
   } catch (error) {
-    said.push(String((error as Error).message))
+    messages.push(String((error as Error).message))
   }
 }
 // Not `maxRSS`, which begins with the peak of the process that started this one.
 const peak = /^VmHWM:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))![1]!
-console.info(JSON.stringify({ said, peakBytes: Number(peak) * 1024 }))
+console.info(JSON.stringify({ said: messages, peakBytes: Number(peak) * 1024 }))

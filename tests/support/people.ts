@@ -38,9 +38,9 @@ export async function person(
   server: TestServer,
   org: Org,
   role: Role,
-  more?: { operator?: boolean },
+  options?: { operator?: boolean },
 ): Promise<Person> {
-  const account = await makeAccount(server, org, role, more)
+  const account = await makeAccount(server, org, role, options)
   const answer = await server.call('/api/sign-in', { body: { email: account.email, password } })
   if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`)
   return { ...account, ...caller(server, cookieOf(answer)) }

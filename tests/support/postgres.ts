@@ -93,8 +93,8 @@ umount -q "$0" 2>/dev/null
 rm -rf "$0"`
 
 /** A folder that only the account of the cluster can read. It ends with this process, and what runs in it too. */
-export async function clusterFolder(below = tempRoot()): Promise<string> {
-  const folder = mkdtempSync(join(below, 'sightglass-postgres-'))
+export async function clusterFolder(parent = tempRoot()): Promise<string> {
+  const folder = mkdtempSync(join(parent, 'sightglass-postgres-'))
   const watch = Bun.spawn(['sh', '-c', cleanUp, folder], {
     cwd: '/',
     stdin: 'pipe',
@@ -117,10 +117,12 @@ async function copyTemplate(data: string, walFileMiB: number): Promise<void> {
   if (!existsSync(template)) {
     const folder = await clusterFolder()
     const options = ['--username=postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync']
-    const made = join(folder, 'made')
-    await complete(asAccount([program('initdb'), ...options, `--wal-segsize=${walFileMiB}`, '-D', made]))
+    const readyFolder = join(folder, 'made')
+    await complete(
+      asAccount([program('initdb'), ...options, `--wal-segsize=${walFileMiB}`, '-D', readyFolder]),
+    )
     try {
-      renameSync(made, template)
+      renameSync(readyFolder, template)
     } catch {
       // Another process was first.
     }
@@ -165,11 +167,11 @@ export function sqlOn(port: number): Cluster['sql'] {
  * server starts a process for each.
  */
 function keptSqlOn(port: number): Cluster['sql'] {
-  let kept: postgres.Sql | null = null
+  let sharedSql: postgres.Sql | null = null
   return async (text, database = 'postgres') => {
     if (database !== 'postgres') return sqlOn(port)(text, database)
-    kept ??= clientOf(port, database)
-    return asLines(await kept.unsafe(text).simple())
+    sharedSql ??= clientOf(port, database)
+    return asLines(await sharedSql.unsafe(text).simple())
   }
 }
 
@@ -182,8 +184,12 @@ export async function startPostgres(options: ClusterOptions = {}): Promise<Clust
   const folder = options.folder ?? (await clusterFolder())
   const data = join(folder, 'data')
   await (standbyOf === undefined ? copyTemplate(data, walFileMiB) : copyServer(data, standbyOf))
-  const all = { ...defaults, ...settings, ...(fsync ? {} : { fsync: 'off', full_page_writes: 'off' }) }
-  const set = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const allSettings = {
+    ...defaults,
+    ...settings,
+    ...(fsync ? {} : { fsync: 'off', full_page_writes: 'off' }),
+  }
+  const set = Object.entries(allSettings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const address = ['-h', '127.0.0.1', '-k', folder, '-p', String(port)]
   const server = [program('postgres'), '-D', data, ...address, ...set].map((word) => `'${word}'`)
   // Not a pipe: while a test blocks its thread nobody reads it, and the server would wait to write its log.
@@ -260,8 +266,8 @@ export type SharedCluster = Pick<Cluster, 'url' | 'socketFolder' | 'sql'>
 const ofRun = process.env['SIGHTGLASS_TEST_CLUSTER']
 
 /** For every process of a run. Returns the value of the variable. */
-export async function startRunCluster(below?: string): Promise<{ address: string; stop(): Promise<void> }> {
-  const folder = await clusterFolder(below)
+export async function startRunCluster(parent?: string): Promise<{ address: string; stop(): Promise<void> }> {
+  const folder = await clusterFolder(parent)
   const settings = { max_connections: '600', shared_buffers: '128MB' }
   const cluster = await startPostgres({ settings, folder })
   await makeTemplate(cluster)

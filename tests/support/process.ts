@@ -25,7 +25,7 @@ export const shortProcess = {
   BUN_JSC_thresholdForJITSoon: '10000',
   MIMALLOC_PURGE_DELAY: '-1',
 }
-const given = Object.entries(shortProcess).filter(([name, value]) => process.env[name] === value)
+const matchingEntries = Object.entries(shortProcess).filter(([name, value]) => process.env[name] === value)
 
 /** The command that runs a TypeScript program. Its stores start the threads of the test: bundled or from source. */
 export function bunProgram(path: string): string[] {
@@ -45,7 +45,7 @@ process.once('exit', () => {
 export function run(command: string[], options: RunOptions): Running {
   const child = Bun.spawn(command, {
     cwd: options.cwd,
-    env: options.asUsers === true ? options.env : { ...Object.fromEntries(given), ...options.env },
+    env: options.asUsers === true ? options.env : { ...Object.fromEntries(matchingEntries), ...options.env },
     stdin: options.stdin === undefined ? 'ignore' : new Blob([options.stdin]),
     stdout: 'pipe',
     stderr: 'pipe',
@@ -107,16 +107,18 @@ function firstLine<T>({ out, err, exited, pick, timeoutMs, command }: Wait<T>): 
       const lines = out.text().split('\n')
       if (!ended) lines.pop() // the last one may still be growing
       for (const line of lines) {
-        const found = pick(line)
-        if (found === null) continue
+        const result = pick(line)
+        if (result === null) continue
         finish()
-        resolve(found)
+        resolve(result)
         return
       }
     }
-    const fail = (why: string): void => {
+    const fail = (reason: string): void => {
       finish()
-      reject(new Error(`${command.join(' ')}: ${why}\n--- stdout\n${out.text()}\n--- stderr\n${err.text()}`))
+      reject(
+        new Error(`${command.join(' ')}: ${reason}\n--- stdout\n${out.text()}\n--- stderr\n${err.text()}`),
+      )
     }
     const timer = setTimeout(() => fail(`no such line within ${timeoutMs} ms`), timeoutMs)
     const unwatch = out.onMore(look)

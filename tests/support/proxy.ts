@@ -49,8 +49,8 @@ const behaviours: { [word: string]: (socket: Socket) => void } = {
 function answer(socket: Socket, { head, body }: Told): void {
   const [, , , httpPort, httpsPort, credentials] = process.argv
   const [method = '', target = ''] = head.split(' ')
-  const given = /^proxy-authorization: basic (\S+)$/im.exec(head)?.[1] ?? ''
-  if (credentials && Buffer.from(given, 'base64').toString() !== credentials)
+  const proxyCredentials = /^proxy-authorization: basic (\S+)$/im.exec(head)?.[1] ?? ''
+  if (credentials && Buffer.from(proxyCredentials, 'base64').toString() !== credentials)
     return void socket.end('HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n')
   const isTunnel = method === 'CONNECT'
   const host = isTunnel ? target : new URL(target).host

@@ -1,6 +1,6 @@
 /** Replaces argon2id by SHA-256 in this process, because one hash of the server costs 100 ms of a core. */
 
-const ours = { memoryCost: 46 * 1024, timeCost: 2 }
+const ownCosts = { memoryCost: 46 * 1024, timeCost: 2 }
 
 /** The parameters of the server, so that no sign-in hashes the password again, and a salt that no hash has. */
 const prefix = '$argon2id$v=19$m=47104,t=2,p=1$c2hhMjU2$'
@@ -21,8 +21,8 @@ const quickHash: typeof Bun.password.hash = (password, algorithm) => {
   const isOurs =
     typeof algorithm === 'object' &&
     algorithm.algorithm === 'argon2id' &&
-    algorithm.memoryCost === ours.memoryCost &&
-    algorithm.timeCost === ours.timeCost
+    algorithm.memoryCost === ownCosts.memoryCost &&
+    algorithm.timeCost === ownCosts.timeCost
   return isOurs ? Promise.resolve(sha256(password)) : real.hash(password, algorithm)
 }
 

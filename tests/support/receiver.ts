@@ -44,10 +44,10 @@ export async function startReceiver(host = '127.0.0.1'): Promise<Receiver> {
     async wait(prefix, count, timeoutMs = 10_000) {
       const deadlineMs = performance.now() + timeoutMs
       for (;;) {
-        const found = received(prefix)
-        if (found.length >= count) return found
+        const deliveries = received(prefix)
+        if (deliveries.length >= count) return deliveries
         if (performance.now() > deadlineMs) {
-          throw new Error(`${found.length} of ${count} requests below ${prefix} within ${timeoutMs} ms`)
+          throw new Error(`${deliveries.length} of ${count} requests below ${prefix} within ${timeoutMs} ms`)
         }
         await Bun.sleep(20)
       }
@@ -63,7 +63,7 @@ export async function startReceiver(host = '127.0.0.1'): Promise<Receiver> {
 
 type Behaviour = (socket: Socket, received: Received, argument: string) => void
 
-const seen = new Map<string, number>() // requests by path and webhook-id
+const requestCounts = new Map<string, number>() // requests by path and webhook-id
 
 const answer = (socket: Socket, status: number, headers: string[] = [], body = `answered ${status}`) => {
   const head = [
@@ -96,15 +96,15 @@ const behaviours: Record<string, Behaviour> = {
   /** Fails the first n attempts of a message, then accepts it. */
   flaky: (socket, { path, headers }, argument) => {
     const key = `${path} ${headers['webhook-id']}`
-    const times = (seen.get(key) ?? 0) + 1
-    seen.set(key, times)
+    const times = (requestCounts.get(key) ?? 0) + 1
+    requestCounts.set(key, times)
     answer(socket, times <= Number(argument) ? 500 : 200)
   },
   /** Hangs on the first attempt of a message, then accepts it. */
   'flaky-hang': (socket, { headers }) => {
     const key = `flaky-hang ${headers['webhook-id']}`
-    if (seen.has(key)) answer(socket, 200)
-    seen.set(key, 1)
+    if (requestCounts.has(key)) answer(socket, 200)
+    requestCounts.set(key, 1)
   },
   slow: (socket, _received, argument) => void setTimeout(() => answer(socket, 200), Number(argument)),
   hang: () => {},

@@ -25,7 +25,7 @@ export interface TestServer extends AsyncDisposable {
   /** Mints a key in the default organization and returns its secret. */
   key(
     kind: KeyKind,
-    more?: { label?: string; siteIds?: string[]; scopes?: string[]; expiresAtMs?: number },
+    options?: { label?: string; siteIds?: string[]; scopes?: string[]; expiresAtMs?: number },
   ): Promise<string>
   /** Creates an account with this role in the default organization, signs it in, and returns its cookie header. */
   signIn(role: Role): Promise<string>
@@ -101,8 +101,8 @@ export async function testServer(
       clockGuard.hold()
     },
     failed: failure.promise,
-    async key(kind, more = {}) {
-      const request = { orgId: org.id, kind, label: 'test', actor: 'cli', ...more }
+    async key(kind, options = {}) {
+      const request = { orgId: org.id, kind, label: 'test', actor: 'cli', ...options }
       return (await mintKey(store, request, clock)).secret
     },
     call,
@@ -133,13 +133,13 @@ function onClock(store: Store, clock: Clock): Store {
 
 function caller(url: string): TestServer['call'] {
   return (path, { method, key, body, headers = {} } = {}) => {
-    const sent: Record<string, string> = { ...headers }
-    if (key !== undefined) sent['authorization'] = `Bearer ${key}`
+    const requestHeaders: Record<string, string> = { ...headers }
+    if (key !== undefined) requestHeaders['authorization'] = `Bearer ${key}`
     const plain = typeof body === 'string' || body instanceof Uint8Array || body instanceof ReadableStream
-    if (body !== undefined && !plain) sent['content-type'] ??= 'application/json'
+    if (body !== undefined && !plain) requestHeaders['content-type'] ??= 'application/json'
     const init: BunFetchRequestInit = {
       method: method ?? (body === undefined ? 'GET' : 'POST'),
-      headers: sent,
+      headers: requestHeaders,
     }
     if (body !== undefined) init.body = plain ? (body as string) : JSON.stringify(body)
     if (!url.startsWith('unix:')) return fetch(url + path, init)

@@ -35,9 +35,9 @@ export interface Signer {
 }
 
 /** A signer with a key of its own, or with the example key of the RFC. */
-export function createSigner(known?: 'test-key-ed25519'): Signer {
+export function createSigner(knownKey?: 'test-key-ed25519'): Signer {
   const privateKey =
-    known === undefined
+    knownKey === undefined
       ? generateKeyPairSync('ed25519').privateKey
       : createPrivateKey({ key: privateTestKey, format: 'jwk' })
   const { x = '' } = privateKey.export({ format: 'jwk' })

@@ -29,16 +29,16 @@ export async function startSmtp(options: SMTPServerOptions = {}): Promise<SmtpRe
     logger: false,
     closeTimeout: 100,
     ...options,
-    onAuth({ username, password }, _session, done) {
+    onAuth({ username, password }, _session, callback) {
       const isRight = username === smtpLogin.user && password === smtpLogin.password
-      if (isRight) done(null, { user: username })
-      else done(new Error('Wrong user name or password'))
+      if (isRight) callback(null, { user: username })
+      else callback(new Error('Wrong user name or password'))
     },
-    onData(stream, session, done) {
+    onData(stream, session, callback) {
       const parts: Buffer[] = []
       stream.on('data', (part: Buffer) => parts.push(part))
       stream.on('end', () => {
-        if (receiver.refusal !== null) return done(new Error(receiver.refusal))
+        if (receiver.refusal !== null) return callback(new Error(receiver.refusal))
         const { mailFrom, rcptTo } = session.envelope
         messages.push({
           to: rcptTo.map(({ address }) => address),
@@ -47,7 +47,7 @@ export async function startSmtp(options: SMTPServerOptions = {}): Promise<SmtpRe
           secure: session.secure,
           text: Buffer.concat(parts).toString(),
         })
-        setTimeout(() => done(), receiver.confirmMs)
+        setTimeout(() => callback(), receiver.confirmMs)
       })
     },
   })
@@ -72,6 +72,6 @@ export const headerOf = ({ text }: SmtpMessage, name: string): string | undefine
 export function attachmentOf({ text }: SmtpMessage): Uint8Array {
   const part = text
     .split(/\r\n--[^\r\n]+\r\n/)
-    .find((each) => /^content-disposition: attachment/im.test(each))
+    .find((candidate) => /^content-disposition: attachment/im.test(candidate))
   return Buffer.from(part!.slice(part!.indexOf('\r\n\r\n')).split('\r\n--')[0]!, 'base64')
 }

@@ -31,7 +31,7 @@ export async function openStalled(
     flush(socket)
   }
   const handlers: Bun.SocketHandler<undefined> = {
-    open: (one) => (reads ? undefined : void one.pause()),
+    open: (connection) => (reads ? undefined : void connection.pause()),
     drain: flush,
     data: (_, bytes) => void (text += bytes.toString('latin1')),
     close: () => void (isClosed = true),
@@ -46,8 +46,8 @@ export async function openStalled(
 }
 
 /** The head of a request with a key. */
-export function headOf(line: string, key: string, ...more: string[]): string[] {
-  return [`${line} HTTP/1.1`, `authorization: Bearer ${key}`, ...more]
+export function headOf(line: string, key: string, ...headers: string[]): string[] {
+  return [`${line} HTTP/1.1`, `authorization: Bearer ${key}`, ...headers]
 }
 
 /** The head of a post of events that declares this many bytes. */

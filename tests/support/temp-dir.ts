@@ -27,8 +27,8 @@ export function tempRoot(): string {
  * `using dir = tempDir()` inside one test; call `remove()` in `afterAll` where a whole file shares it. A test about the
  * disk passes `below`, because `tempRoot()` may be in memory.
  */
-export function tempDir(label = 'test', below = tempRoot()): TempDir {
-  const path = mkdtempSync(join(below, `sightglass-${label}-`))
+export function tempDir(label = 'test', parent = tempRoot()): TempDir {
+  const path = mkdtempSync(join(parent, `sightglass-${label}-`))
   alive.add(path)
   const remove = (): void => {
     alive.delete(path)

@@ -12,11 +12,11 @@ function startMeter(path: string): void {
   const buffer = Buffer.alloc(80)
   const usedNs = (): number =>
     Number(buffer.toString('latin1', 0, readSync(statistics, buffer, 0, buffer.length, 0)).split(' ')[0])
-  let before = usedNs()
+  let usageBefore = usedNs()
   setInterval(() => {
     const now = usedNs()
-    if (now - before >= writtenFromNs) writeSync(turns, `${now - before}\n`)
-    before = usedNs()
+    if (now - usageBefore >= writtenFromNs) writeSync(turns, `${now - usageBefore}\n`)
+    usageBefore = usedNs()
   }, 1).unref()
 }
 

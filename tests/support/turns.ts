@@ -31,16 +31,16 @@ export async function startMetered(options: ApplianceOptions = {}): Promise<Mete
     async cost(work) {
       await Bun.sleep(20) // the turn before ends
       const start = readFileSync(turns, 'utf8').length
-      const before = usedBy(pid)
+      const usageBefore = usedBy(pid)
       writeFileSync(`/proc/${pid}/clear_refs`, '5') // the peak begins anew
       await work()
       await Bun.sleep(20) // the last turn is written
-      const after = usedBy(pid)
+      const usageAfter = usedBy(pid)
       const written = readFileSync(turns, 'utf8').slice(start).split('\n').map(Number)
       return {
         longestTurnMs: Math.max(0, ...written) / 1e6,
-        threadMs: after.threadMs - before.threadMs,
-        processMs: after.processMs - before.processMs,
+        threadMs: usageAfter.threadMs - usageBefore.threadMs,
+        processMs: usageAfter.processMs - usageBefore.processMs,
         peakMiB: Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024,
       }
     },

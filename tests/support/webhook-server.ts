@@ -18,10 +18,10 @@ export interface WebhookServer extends AsyncDisposable {
   api<T>(method: string, path: string, body?: unknown, status?: number): Promise<T>
 }
 
-export async function webhookServer(more: { sinkDir?: string } = {}): Promise<WebhookServer> {
+export async function webhookServer(options: { sinkDir?: string } = {}): Promise<WebhookServer> {
   const config = { backoffMs: [1_000, 1_000, 1_000], allow: ['127.0.0.0/8'], caFile: null, proxy: null }
   // A cron that is due once in years: only `run` dispatches.
-  const webhooks = { ...config, cron: '0 0 29 2 *', sinkDir: more.sinkDir ?? null }
+  const webhooks = { ...config, cron: '0 0 29 2 *', sinkDir: options.sinkDir ?? null }
   const server = await testServer({ webhooks })
   const key = await server.key('secret')
   const ingestKey = await server.key('ingest')

@@ -12,23 +12,23 @@ const oneEngine = /sightglass\.db|from '(\.\.\/)+db\/sqlite\//
 /** Tests and list agree, and a file that names one engine's files or code is in the list. */
 export function bothEngines(sources: Source[], { files, tests }: Lists): Finding[] {
   const rule = 'both-engines'
-  const found: Finding[] = []
+  const findings: Finding[] = []
   for (const path of [...Object.keys(files), ...Object.keys(tests)])
     if (!sources.some((source) => source.path === path))
-      found.push({ rule, path, line: 1, message: 'is in the list and does not exist' })
+      findings.push({ rule, path, line: 1, message: 'is in the list and does not exist' })
   for (const { path, text } of sources) {
     if (!ofBoth.test(path)) continue
     const marked = [...text.matchAll(/\bfolderTest\(\s*(['"`])([^]*?)\1/g)]
     const listed = tests[path] ?? {}
     for (const { index, 2: name = '' } of marked)
       if (listed[name] === undefined)
-        found.push({ rule, path, line: lineAt(text, index), message: `"${name}" is not in the list` })
+        findings.push({ rule, path, line: lineAt(text, index), message: `"${name}" is not in the list` })
     for (const name of Object.keys(listed))
-      if (!marked.some(({ 2: each }) => each === name))
-        found.push({ rule, path, line: 1, message: `is listed with "${name}", which is no folderTest` })
+      if (!marked.some(({ 2: markedName }) => markedName === name))
+        findings.push({ rule, path, line: 1, message: `is listed with "${name}", which is no folderTest` })
     const names = oneEngine.exec(text)
     if (names !== null && files[path] === undefined && marked.length === 0)
-      found.push({ rule, path, line: lineAt(text, names.index), message: 'names one engine: list it' })
+      findings.push({ rule, path, line: lineAt(text, names.index), message: 'names one engine: list it' })
   }
-  return found
+  return findings
 }

@@ -9,16 +9,16 @@ const dynamic = /\bimport\(\s*['"]([^'"\n]+)['"]/g
 
 /** `entries` are read by something else than an import: a program's first file, a thread, a published package. */
 export function deadExports(sources: Source[], isEntry: (path: string) => boolean): Finding[] {
-  const used = new Set<string>() // `path name`, or `path *`
+  const usedNames = new Set<string>() // `path name`, or `path *`
   for (const { path, text } of sources) {
     if (!isCode(path)) continue
     const code = blank(text, { strings: false })
     const target = (specifier: string): string => join(dirname(path), specifier)
     for (const [, names = '', specifier = ''] of code.matchAll(clause)) {
       if (!specifier.startsWith('.')) continue
-      if (names.startsWith('*')) used.add(`${target(specifier)} *`)
+      if (names.startsWith('*')) usedNames.add(`${target(specifier)} *`)
       for (const name of names.slice(1, -1).split(','))
-        used.add(
+        usedNames.add(
           `${target(specifier)} ${
             name
               .trim()
@@ -27,12 +27,12 @@ export function deadExports(sources: Source[], isEntry: (path: string) => boolea
           }`,
         )
     }
-    for (const [, specifier = ''] of code.matchAll(dynamic)) used.add(`${target(specifier)} *`)
+    for (const [, specifier = ''] of code.matchAll(dynamic)) usedNames.add(`${target(specifier)} *`)
   }
   return sources.flatMap(({ path, text }) => {
-    if (!isCode(path) || isEntry(path) || used.has(`${path} *`)) return []
+    if (!isCode(path) || isEntry(path) || usedNames.has(`${path} *`)) return []
     return [...blank(text, { strings: true }).matchAll(declared)]
-      .filter(([, name]) => !used.has(`${path} ${name}`))
+      .filter(([, name]) => !usedNames.has(`${path} ${name}`))
       .map(({ index, 1: name }) => {
         const message = `no file imports ${name}: drop the export, or the code`
         return { rule: 'dead-export', path, line: lineAt(text, index), message }

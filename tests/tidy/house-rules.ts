@@ -26,7 +26,7 @@ export interface Manifest {
 
 /** Dependencies are exact, used, and justified by a line of the table in server/DESIGN.md. */
 export function dependencyRules(manifest: Manifest, design: string, edges: Import[]): Finding[] {
-  const all = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })
+  const dependencies = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })
   const finding = (name: string, message: string): Finding => {
     return { rule: 'dependency', path: `package.json#${name}`, line: 1, message: `${name} ${message}` }
   }
@@ -37,13 +37,15 @@ export function dependencyRules(manifest: Manifest, design: string, edges: Impor
   const isJustified = (name: string): boolean => rows.has(name)
   const foreign = edges
     .filter((edge) => edge.to === null && !isBuiltIn(edge.specifier))
-    .filter((edge) => ![ownPackage, ...all.map(([name]) => name)].includes(packageOf(edge.specifier)))
+    .filter(
+      (edge) => ![ownPackage, ...dependencies.map(([name]) => name)].includes(packageOf(edge.specifier)),
+    )
   return [
-    ...all
+    ...dependencies
       .filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))
       .map(([name]) => finding(name, 'is not pinned')),
-    ...all.filter(([name]) => !isJustified(name)).map(([name]) => finding(name, 'is not justified')),
-    ...all.filter(([name]) => !isUsed(name)).map(([name]) => finding(name, 'is used nowhere')),
+    ...dependencies.filter(([name]) => !isJustified(name)).map(([name]) => finding(name, 'is not justified')),
+    ...dependencies.filter(([name]) => !isUsed(name)).map(([name]) => finding(name, 'is used nowhere')),
     ...foreign.map((edge) => ({ ...finding(edge.specifier, 'is not in package.json'), path: edge.from })),
     ...(/^bun@\d+\.\d+\.\d+$/.test(manifest.packageManager ?? '')
       ? []
@@ -73,16 +75,16 @@ const livesByItself = (path: string): boolean =>
 /** Files that no entry, test or script reaches. */
 export function deadFiles(sources: Source[], entries: string[]): Finding[] {
   const byPath = new Map(sources.map((source) => [source.path, source]))
-  const known = new Set(byPath.keys())
+  const knownPaths = new Set(byPath.keys())
   const reached = new Set<string>()
   const open = [...entries, ...sources.map((source) => source.path).filter(livesByItself)]
   for (let path = open.pop(); path !== undefined; path = open.pop()) {
     const source = byPath.get(path)
     if (source === undefined || reached.has(path)) continue
     reached.add(path)
-    if (!/(\.md|^package\.json)$/.test(path)) open.push(...referencesOf(source, known))
+    if (!/(\.md|^package\.json)$/.test(path)) open.push(...referencesOf(source, knownPaths))
   }
-  return [...known]
+  return [...knownPaths]
     .filter((path) => !reached.has(path))
     .map((path) => ({ rule: 'dead-file', path, line: 1, message: 'nothing uses it' }))
 }

@@ -9,8 +9,13 @@ interface Law {
   breaks: (edge: Import) => boolean
 }
 
-const within = (folder: string) => (path: string | null) => path?.startsWith(`${folder}/`) === true
-const [inDb, inWeb, inServer, inSdk] = ['db', 'web', 'server', 'sdk'].map(within) as [Test, Test, Test, Test]
+const isWithin = (folder: string) => (path: string | null) => path?.startsWith(`${folder}/`) === true
+const [inDb, inWeb, inServer, inSdk] = ['db', 'web', 'server', 'sdk'].map(isWithin) as [
+  Test,
+  Test,
+  Test,
+  Test,
+]
 type Test = (path: string | null) => boolean
 
 const isPackage = (edge: Import, name: string): boolean =>
@@ -101,32 +106,32 @@ export function importRules(edges: Import[]): Finding[] {
 export function cycles(edges: Import[]): Finding[] {
   const next = new Map<string, string[]>()
   for (const { from, to } of edges) if (to !== null) next.set(from, [...(next.get(from) ?? []), to])
-  const found = new Map<string, Finding>()
-  const done = new Set<string>()
+  const cycleFindings = new Map<string, Finding>()
+  const visitedPaths = new Set<string>()
   const visit = (path: string, trail: string[]): void => {
     const start = trail.indexOf(path)
     if (start >= 0) {
       const circle = trail.slice(start)
       const key = circle.toSorted().join(' ')
       const message = [...circle, path].join(' -> ')
-      if (!found.has(key))
-        found.set(key, { rule: 'cycle', path: circle.toSorted()[0] ?? path, line: 1, message })
+      if (!cycleFindings.has(key))
+        cycleFindings.set(key, { rule: 'cycle', path: circle.toSorted()[0] ?? path, line: 1, message })
       return
     }
-    if (done.has(path)) return
+    if (visitedPaths.has(path)) return
     for (const to of next.get(path) ?? []) visit(to, [...trail, path])
-    done.add(path)
+    visitedPaths.add(path)
   }
   for (const path of next.keys()) visit(path, [])
-  return [...found.values()]
+  return [...cycleFindings.values()]
 }
 
 /** A file that only passes on what others have: import those. */
 export function barrel({ path, text }: Source, edges: Import[]): Finding[] {
-  const own = text
+  const ownText = text
     .replace(/\/\*[\s\S]*?\*\//g, '')
     .replace(/^(import|export)\b[^'"=]*from\s*['"][^'"]+['"].*$/gm, '')
   const local = edges.filter((edge) => edge.from === path && edge.to !== null && /\.tsx?$/.test(edge.to))
-  if (local.length === 0 || own.trim() !== '') return []
+  if (local.length === 0 || ownText.trim() !== '') return []
   return [{ rule: 'barrel', path, line: 1, message: 'only passes on what other files have' }]
 }

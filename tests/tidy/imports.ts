@@ -18,7 +18,7 @@ const dynamic = /\bimport\(\s*['"]([^'"\n]+)['"]/g
 export function importsOf({ path, text }: Source): Import[] {
   if (!isCode(path)) return []
   const code = blank(text, { strings: false })
-  const found = (specifier: string, typeOnly: boolean, index: number): Import => ({
+  const toImport = (specifier: string, typeOnly: boolean, index: number): Import => ({
     from: path,
     specifier,
     to: /^\.\.?\//.test(specifier) ? join(dirname(path), specifier) : null,
@@ -27,10 +27,10 @@ export function importsOf({ path, text }: Source): Import[] {
   })
   return [
     ...[...code.matchAll(statement)].map((match) =>
-      found(match[3] ?? '', isTypeOnly(match[2] ?? ''), match.index),
+      toImport(match[3] ?? '', isTypeOnly(match[2] ?? ''), match.index),
     ),
-    ...[...code.matchAll(sideEffect)].map((match) => found(match[1] ?? '', false, match.index)),
-    ...[...code.matchAll(dynamic)].map((match) => found(match[1] ?? '', false, match.index)),
+    ...[...code.matchAll(sideEffect)].map((match) => toImport(match[1] ?? '', false, match.index)),
+    ...[...code.matchAll(dynamic)].map((match) => toImport(match[1] ?? '', false, match.index)),
   ]
 }
 
@@ -47,9 +47,9 @@ function isTypeOnly(clause: string): boolean {
 const quoted = /['"(]([\w./@$-]+\.(?:tsx?|mjs|css|sql|json|svg|html|md))['")]/g
 
 /** Every file of `known` that this one names: imports, worker addresses, links of a page, spawned programs. */
-export function referencesOf({ path, text }: Source, known: Set<string>): string[] {
+export function referencesOf({ path, text }: Source, knownPaths: Set<string>): string[] {
   return [...text.matchAll(quoted)]
     .map((match) => match[1] ?? '')
     .flatMap((name) => [join(dirname(path), name), name.replace(/^\.\//, '')])
-    .filter((target) => known.has(target))
+    .filter((target) => knownPaths.has(target))
 }

@@ -199,18 +199,18 @@ export function insideImports(edges: Import[], entriesOf = modules): Finding[] {
     Object.keys(entriesOf)
       .filter((folder) => path.startsWith(`${folder}/`))
       .toSorted((a, b) => b.length - a.length)[0]
-  const used = new Set<string>()
-  const found = edges.flatMap(({ from, to, line }) => {
+  const usedEntries = new Set<string>()
+  const findings = edges.flatMap(({ from, to, line }) => {
     const folder = to === null || isTest(from) ? undefined : moduleOf(to)
     if (to === null || folder === undefined || from.startsWith(`${folder}/`)) return []
     const name = to.slice(folder.length + 1)
-    used.add(`${folder}/${name}`)
+    usedEntries.add(`${folder}/${name}`)
     if ([...everywhere, ...entriesOf[folder]!].includes(name)) return []
     return [{ rule: 'module', path: from, line, message: `imports the inside of ${folder}: ${name}` }]
   })
   const unused = Object.entries(entriesOf)
     .flatMap(([folder, names]) => names.map((name) => `${folder}/${name}`))
-    .filter((path) => !used.has(path))
+    .filter((path) => !usedEntries.has(path))
     .map((path) => ({ rule: 'module', path, line: 1, message: 'is an entry that no other folder imports' }))
-  return [...found, ...unused]
+  return [...findings, ...unused]
 }

@@ -26,18 +26,18 @@ test('comments and strings are blanked, code inside templates is not', () => {
 
 test('both engines', () => {
   const path = 'tests/api/a.test.ts'
-  const found = (text: string, tests: string[] = [], files: string[] = []) => {
+  const findingsFor = (text: string, tests: string[] = [], files: string[] = []) => {
     const reasons = (names: string[]) => Object.fromEntries(names.map((name) => [name, 'because']))
     const lists = { files: reasons(files), tests: tests.length > 0 ? { [path]: reasons(tests) } : {} }
     return rulesOf(bothEngines([source(path, text)], lists))
   }
-  expect(found("test('a', () => {})")).toEqual([])
-  expect(found("folderTest('a', () => {})", ['a'])).toEqual([])
-  expect(found("folderTest('a', () => {})")).toEqual(['both-engines'])
-  expect(found("test('a', () => {})", ['a'])).toEqual(['both-engines'])
-  expect(found("open('sightglass.db')")).toEqual(['both-engines'])
-  expect(found("open('sightglass.db')", [], [path])).toEqual([])
-  expect(found('', [], ['tests/api/gone.test.ts'])).toEqual(['both-engines'])
+  expect(findingsFor("test('a', () => {})")).toEqual([])
+  expect(findingsFor("folderTest('a', () => {})", ['a'])).toEqual([])
+  expect(findingsFor("folderTest('a', () => {})")).toEqual(['both-engines'])
+  expect(findingsFor("test('a', () => {})", ['a'])).toEqual(['both-engines'])
+  expect(findingsFor("open('sightglass.db')")).toEqual(['both-engines'])
+  expect(findingsFor("open('sightglass.db')", [], [path])).toEqual([])
+  expect(findingsFor('', [], ['tests/api/gone.test.ts'])).toEqual(['both-engines'])
 })
 
 test('header', () => {
@@ -179,7 +179,7 @@ test('imports are found in every form, and types are told from values', () => {
     "import { type E, type F } from './e.ts'",
     "// import { g } from './g.ts'",
   ]
-  const seen = imports('web/x.ts', ...lines).map((edge) => [edge.to, edge.typeOnly])
+  const edges = imports('web/x.ts', ...lines).map((edge) => [edge.to, edge.typeOnly])
   const expected = [
     ['web/a.ts', false],
     ['web/b.css', false],
@@ -187,7 +187,7 @@ test('imports are found in every form, and types are told from values', () => {
     ['web/d.ts', false],
     ['web/e.ts', true],
   ]
-  expect(seen.toSorted()).toEqual(expected)
+  expect(edges.toSorted()).toEqual(expected)
 })
 
 test('cycle', () => {
@@ -201,8 +201,8 @@ test('cycle', () => {
 test('barrel', () => {
   const text = "/** All of it. */\nexport { a } from './a.ts'\nexport * from './b.ts'\n"
   expect(rulesOf(barrel(source('server/all.ts', text), imports('server/all.ts', text)))).toEqual(['barrel'])
-  const more = `${text}export const c = 1\n`
-  expect(barrel(source('server/all.ts', more), imports('server/all.ts', more))).toEqual([])
+  const longerText = `${text}export const c = 1\n`
+  expect(barrel(source('server/all.ts', longerText), imports('server/all.ts', longerText))).toEqual([])
 })
 
 test('dead-file', () => {
@@ -222,23 +222,23 @@ test('dead-file', () => {
 })
 
 test('dependency', () => {
-  const used = imports('web/a.ts', "import { a } from 'good/part'", "import b from 'node:fs'")
+  const usedImports = imports('web/a.ts', "import { a } from 'good/part'", "import b from 'node:fs'")
   const manifest = { dependencies: { good: '1.2.3' }, packageManager: 'bun@1.4.5' }
   const design = '| `good`   | for the proof |'
   const messages = (...args: Parameters<typeof dependencyRules>): string[] =>
     dependencyRules(...args).map(({ message }) => message)
-  expect(messages(manifest, design, used)).toEqual([])
-  expect(messages({ ...manifest, dependencies: { good: '^1.2.3' } }, design, used)).toEqual([
+  expect(messages(manifest, design, usedImports)).toEqual([])
+  expect(messages({ ...manifest, dependencies: { good: '^1.2.3' } }, design, usedImports)).toEqual([
     'good is not pinned',
   ])
   for (const empty of ['', '| `good` |  |', 'good']) {
-    expect(messages(manifest, empty, used)).toEqual(['good is not justified'])
+    expect(messages(manifest, empty, usedImports)).toEqual(['good is not justified'])
   }
   expect(messages(manifest, design, [])).toEqual(['good is used nowhere'])
-  expect(messages({ ...manifest, dependencies: {} }, design, used)).toEqual([
+  expect(messages({ ...manifest, dependencies: {} }, design, usedImports)).toEqual([
     'good/part is not in package.json',
   ])
-  expect(messages({ dependencies: { good: '1.2.3' } }, design, used)).toEqual([
+  expect(messages({ dependencies: { good: '1.2.3' } }, design, usedImports)).toEqual([
     'packageManager is not pinned',
   ])
 })
@@ -306,20 +306,19 @@ test('user-facing strings are prose of strings, templates and JSX, without code 
     'const e = <p class="panel wide">Deleted <b>for good</b>, {n} of them</p>',
     '// a comment of words',
   ].join('\n')
-  expect(userStrings(source('web/a.tsx', text)).map((each) => `${each.line} ${each.text}`)).toEqual([
-    '1 No events yet. Add one.',
-    '3 Newest … sessions',
-    '5 for good',
-  ])
+  expect(
+    userStrings(source('web/a.tsx', text)).map((userString) => `${userString.line} ${userString.text}`),
+  ).toEqual(['1 No events yet. Add one.', '3 Newest … sessions', '5 for good'])
   expect(userStrings(source('web/a.test.tsx', text))).toEqual([])
 })
 
 test('dead-export: functions and values that no other file imports', () => {
   const text = 'export function a() {}\nexport const b = 1\nexport interface C {}\nconst d = 2\n'
   const user = source('server/user.ts', "import { a, type C } from './a.ts'")
-  const found = (...others: Source[]) => deadExports([source('server/a.ts', text), ...others], () => false)
-  expect(found(user).map(({ line }) => line)).toEqual([2])
-  expect(found(source('server/lazy.ts', "const all = await import('./a.ts')"))).toEqual([])
+  const findDead = (...otherSources: Source[]) =>
+    deadExports([source('server/a.ts', text), ...otherSources], () => false)
+  expect(findDead(user).map(({ line }) => line)).toEqual([2])
+  expect(findDead(source('server/lazy.ts', "const all = await import('./a.ts')"))).toEqual([])
   expect(deadExports([source('server/a.ts', text)], () => true)).toEqual([])
 })
 
@@ -329,7 +328,8 @@ test('words: what the glossary avoids, in texts that people read', () => {
 })
 
 test('engine-words: names, file names and texts of one engine, outside of its folder', () => {
-  const found = (path: string, text = '') => engineWordsIn(source(path, text)).map(({ message }) => message)
+  const engineWordsFor = (path: string, text = '') =>
+    engineWordsIn(source(path, text)).map(({ message }) => message)
   for (const [text, word] of [
     ['/** Keys in SQLite. */', 'SQLite'],
     ['const path = `${folder}/sightglass.db-wal`', 'sightglass.db-wal'],
@@ -339,18 +339,18 @@ test('engine-words: names, file names and texts of one engine, outside of its fo
     ['openPostgresStore(url)', 'openPostgresStore'],
     ["'SELECT pg_advisory_lock(1)'", 'pg_advisory_lock'],
   ] as const)
-    expect(found('server/a.ts', text)).toEqual([`"${word}" is a word of one engine`])
-  expect(found('db/sql/sqlite-page.ts')).toEqual(['"sqlite-page" is a word of one engine'])
-  expect(found('server/a.ts', 'const wallMs = walls + walk + sightglass.dbs')).toEqual([])
+    expect(engineWordsFor('server/a.ts', text)).toEqual([`"${word}" is a word of one engine`])
+  expect(engineWordsFor('db/sql/sqlite-page.ts')).toEqual(['"sqlite-page" is a word of one engine'])
+  expect(engineWordsFor('server/a.ts', 'const wallMs = walls + walk + sightglass.dbs')).toEqual([])
   for (const path of ['db/sqlite/a.ts', 'db/postgres/a.ts', 'server/a.test.ts', 'server/guide/operations.md'])
-    expect(found(path, 'SQLite')).toEqual([])
+    expect(engineWordsFor(path, 'SQLite')).toEqual([])
 })
 
 test('module: other folders import the entries of a folder, and every entry is used', () => {
-  const found = (specifier: string) =>
+  const findInside = (specifier: string) =>
     insideImports(imports('server/b/x.ts', `import { a } from '${specifier}'`), { 'server/a': ['open.ts'] })
-  expect(found('../a/open.ts')).toEqual([])
-  expect(found('../a/inside.ts').map(({ path }) => path)).toEqual(['server/b/x.ts', 'server/a/open.ts'])
+  expect(findInside('../a/open.ts')).toEqual([])
+  expect(findInside('../a/inside.ts').map(({ path }) => path)).toEqual(['server/b/x.ts', 'server/a/open.ts'])
   expect(
     insideImports(imports('server/a/x.ts', "import { a } from './inside.ts'"), { 'server/a': [] }),
   ).toEqual([])

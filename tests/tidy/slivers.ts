@@ -22,8 +22,8 @@ export function slivers(sources: Source[], edges: Import[]): Finding[] {
   const importers = new Map<string, Set<string>>()
   for (const { from, to } of edges) {
     if (to === null || !isProduct(from)) continue
-    const all = importers.get(to) ?? new Set()
-    importers.set(to, all.add(from))
+    const importerSet = importers.get(to) ?? new Set()
+    importers.set(to, importerSet.add(from))
   }
   return sources.flatMap(({ path, text }) => {
     if (!isProduct(path) || programs.includes(path)) return []

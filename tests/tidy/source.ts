@@ -44,46 +44,46 @@ export function lineAt(text: string, index: number): number {
 type Mode = 'code' | 'template'
 
 /** Replaces comments (unless kept) and, when asked, the insides of strings by spaces; lines and columns stay. */
-export function blank(text: string, what: { strings: boolean; comments?: boolean }): string {
+export function blank(text: string, options: { strings: boolean; comments?: boolean }): string {
   const out: string[] = []
   const modes: { mode: Mode; braces: number }[] = [{ mode: 'code', braces: 0 }]
-  let at = 0
+  let position = 0
   const keep = (count: number): void => {
-    out.push(text.slice(at, at + count))
-    at += count
+    out.push(text.slice(position, position + count))
+    position += count
   }
   const hide = (count: number): void => {
-    out.push(text.slice(at, at + count).replace(/[^\n]/g, ' '))
-    at += count
+    out.push(text.slice(position, position + count).replace(/[^\n]/g, ' '))
+    position += count
   }
-  const literal = (count: number): void => (what.strings ? hide(count) : keep(count))
-  while (at < text.length) {
+  const literal = (count: number): void => (options.strings ? hide(count) : keep(count))
+  while (position < text.length) {
     const top = modes[modes.length - 1]
     if (top === undefined) break
-    const rest = text.slice(at, at + 2)
+    const pair = text.slice(position, position + 2)
     if (top.mode === 'template') {
-      if (rest[0] === '\\') literal(2)
-      else if (rest[0] === '`') {
+      if (pair[0] === '\\') literal(2)
+      else if (pair[0] === '`') {
         modes.pop()
         keep(1)
-      } else if (rest === '${') {
+      } else if (pair === '${') {
         modes.push({ mode: 'code', braces: 0 })
         keep(2)
       } else literal(1)
       continue
     }
-    const length = spanLength(text, at)
-    if (length.comment > 0) what.comments === false ? keep(length.comment) : hide(length.comment)
+    const length = spanLength(text, position)
+    if (length.comment > 0) options.comments === false ? keep(length.comment) : hide(length.comment)
     else if (length.quoted > 0) {
       keep(1)
       literal(length.quoted - 2)
       keep(1)
-    } else if (rest[0] === '`') {
+    } else if (pair[0] === '`') {
       modes.push({ mode: 'template', braces: 0 })
       keep(1)
     } else {
-      if (rest[0] === '{') top.braces++
-      if (rest[0] === '}' && --top.braces < 0 && modes.length > 1) modes.pop()
+      if (pair[0] === '{') top.braces++
+      if (pair[0] === '}' && --top.braces < 0 && modes.length > 1) modes.pop()
       keep(1)
     }
   }
@@ -91,20 +91,20 @@ export function blank(text: string, what: { strings: boolean; comments?: boolean
 }
 
 /** Length of the comment or of the quoted text (string or regular expression) that starts here; 0 when none does. */
-function spanLength(text: string, at: number): { comment: number; quoted: number } {
+function spanLength(text: string, start: number): { comment: number; quoted: number } {
   const match = (pattern: RegExp): number => {
-    pattern.lastIndex = at
+    pattern.lastIndex = start
     return pattern.exec(text)?.[0].length ?? 0
   }
-  const first = text[at]
+  const first = text[start]
   if (first === "'") return { comment: 0, quoted: match(/'(?:[^'\\\n]|\\.)*'/y) }
   if (first === '"') return { comment: 0, quoted: match(/"(?:[^"\\\n]|\\.)*"/y) }
   if (first !== '/') return { comment: 0, quoted: 0 }
   const comment = match(/\/\*[\s\S]*?\*\/|\/\/[^\n]*/y)
   if (comment > 0) return { comment, quoted: 0 }
   // A slash after a value divides; after an operator, a bracket or a keyword it opens a regular expression.
-  const before = /(\S)\s*$/.exec(text.slice(Math.max(0, at - 40), at))?.[1] ?? '('
-  const afterKeyword = /\b(return|typeof|case|in|of)\s*$/.test(text.slice(Math.max(0, at - 12), at))
-  if (!/[(=,:[!&|?{};+*%~^>-]/.test(before) && !afterKeyword) return { comment: 0, quoted: 0 }
+  const charBefore = /(\S)\s*$/.exec(text.slice(Math.max(0, start - 40), start))?.[1] ?? '('
+  const afterKeyword = /\b(return|typeof|case|in|of)\s*$/.test(text.slice(Math.max(0, start - 12), start))
+  if (!/[(=,:[!&|?{};+*%~^>-]/.test(charBefore) && !afterKeyword) return { comment: 0, quoted: 0 }
   return { comment: 0, quoted: match(/\/(?![*/])(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\//y) }
 }

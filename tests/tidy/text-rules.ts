@@ -127,8 +127,8 @@ const bans: Ban[] = [
 export const bannedCode: FileRule = ({ path, text }) => {
   if (!isCode(path)) return []
   const code = blank(text, { strings: true })
-  return bans.flatMap(({ rule, pattern, message, where }) => {
-    if (where !== undefined && !where(path)) return []
+  return bans.flatMap(({ rule, pattern, message, where: appliesTo }) => {
+    if (appliesTo !== undefined && !appliesTo(path)) return []
     const searched = rule === 'type-escape' ? text : code // it lives in comments
     return [...searched.matchAll(new RegExp(pattern, `${pattern.flags}g`))].map((match) => ({
       rule,

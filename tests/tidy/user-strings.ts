@@ -27,10 +27,10 @@ export function userStrings({ path, text }: Source): UserString[] {
   if (!isCode(path) || isTest(path) || !/^(server|web|sdk|db)\//.test(path)) return []
   const code = blank(text, { strings: false })
   const hollow = blank(text, { strings: true })
-  const found: UserString[] = []
+  const strings: UserString[] = []
   const add = (index: number, raw: string): void => {
     const prose = raw.replaceAll(/\\n/g, '\n').replaceAll(/\s+/g, ' ').trim()
-    if (isProse(prose)) found.push({ path, line: lineAt(text, index), text: prose })
+    if (isProse(prose)) strings.push({ path, line: lineAt(text, index), text: prose })
   }
   for (const { index, 0: quoted } of hollow.matchAll(/(['"])[ \n]*?\1/g)) {
     const isClass = /\bclass=(\{[^}]*)?$/.test(hollow.slice(Math.max(0, index - 90), index))
@@ -40,32 +40,32 @@ export function userStrings({ path, text }: Source): UserString[] {
   if (path.endsWith('.tsx'))
     for (const { index, 1: inner = '' } of hollow.matchAll(/>([^<>{}=;]*[a-z][^<>{}=;]*)(?=[<{])/g))
       if (!codeLike.test(inner)) add(index, inner)
-  return found
+  return strings
 }
 
 /** Template literals, their expressions replaced by `…`. */
 function templates(code: string, hollow: string): { index: number; raw: string }[] {
-  const found: { index: number; raw: string }[] = []
+  const literals: { index: number; raw: string }[] = []
   let start = -1
   let depth = 0
   let raw = ''
-  for (let at = 0; at < hollow.length; at++) {
-    const char = hollow[at]
+  for (let position = 0; position < hollow.length; position++) {
+    const char = hollow[position]
     if (start < 0) {
       if (char !== '`') continue
-      start = at
+      start = position
       raw = ''
     } else if (depth > 0) {
       if (char === '{') depth++
       if (char === '}') depth--
-    } else if (char === '$' && hollow[at + 1] === '{') {
+    } else if (char === '$' && hollow[position + 1] === '{') {
       raw += '…'
       depth = 1
-      at++
+      position++
     } else if (char === '`') {
-      found.push({ index: start, raw })
+      literals.push({ index: start, raw })
       start = -1
-    } else raw += code[at]
+    } else raw += code[position]
   }
-  return found
+  return literals
 }

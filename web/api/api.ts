@@ -103,7 +103,7 @@ export class ApiError extends Error {
     status: number,
     code: ApiError['code'],
     message: string,
-    more: {
+    details: {
       hint?: string | null
       requestId?: string | null
       issues?: Issue[]
@@ -114,10 +114,10 @@ export class ApiError extends Error {
     this.name = 'ApiError'
     this.status = status
     this.code = code
-    this.hint = more.hint ?? null
-    this.requestId = more.requestId ?? null
-    this.issues = more.issues ?? []
-    this.retryAfterS = more.retryAfterS ?? null
+    this.hint = details.hint ?? null
+    this.requestId = details.requestId ?? null
+    this.issues = details.issues ?? []
+    this.retryAfterS = details.retryAfterS ?? null
   }
 }
 
@@ -255,17 +255,19 @@ async function lastLine(
   signal: AbortSignal,
   onProgress: (share: number) => void,
 ): Promise<ExploreAnswer> {
-  let rest = ''
+  let remainder = ''
   try {
     for await (const text of answer.body!.pipeThrough(new TextDecoderStream())) {
-      const lines = (rest + text).split('\n')
-      rest = lines.pop() ?? ''
+      const lines = (remainder + text).split('\n')
+      remainder = lines.pop() ?? ''
       for (const line of lines) {
-        const found = JSON.parse(line) as QueryLine
-        if ('result' in found) return found.result
-        if ('error' in found)
-          throw failureIn(found.error, { status: 503, requestId: null, retryAfterS: null }) ?? unreachable()
-        onProgress(found.progress)
+        const queryLine = JSON.parse(line) as QueryLine
+        if ('result' in queryLine) return queryLine.result
+        if ('error' in queryLine)
+          throw (
+            failureIn(queryLine.error, { status: 503, requestId: null, retryAfterS: null }) ?? unreachable()
+          )
+        onProgress(queryLine.progress)
       }
     }
   } catch (cause) {
@@ -279,8 +281,8 @@ export const api = {
   entryState: () => get<{ needsOwner: boolean; signedIn: boolean; provider: string | null }>('/api/setup'),
   createOwner: async (owner: { token: string; email: string; password: string }) =>
     json<Session>(await post('/api/setup', owner, true)),
-  signIn: async (who: { email: string; password: string }) =>
-    json<Session | HalfSignedIn>(await post('/api/sign-in', who, true)),
+  signIn: async (credentials: { email: string; password: string }) =>
+    json<Session | HalfSignedIn>(await post('/api/sign-in', credentials, true)),
   /** The second step of sign-in, with a code from the authenticator app or a recovery code. */
   signInWithCode: async (proof: { token: string; code: string }) =>
     json<Session>(await post('/api/sign-in/code', proof, true)),
@@ -345,12 +347,12 @@ export const api = {
   /** The response as text, because JSON.parse would round numbers. */
   eventText: async (id: string, signal: AbortSignal) =>
     (await exchange(`/api/events/${encodeURIComponent(id)}`, { signal })).text(),
-  live: (filter: EventFilter, after: string, signal: AbortSignal) => {
+  live: (filter: EventFilter, position: string, signal: AbortSignal) => {
     const params = filterParams(filter)
-    params.set('after', after)
+    params.set('after', position)
     const init = { signal, headers: { accept: 'text/event-stream' } }
     const direct = () => ask(`/api/live?${params}`, init)
-    return checked(sharedLive({ base: basePath, filter, after, signal, direct }), signal)
+    return checked(sharedLive({ base: basePath, filter, after: position, signal, direct }), signal)
   },
 }
 
@@ -372,7 +374,7 @@ export const sessionApi = {
   /** `params` are filters of GET /v1/sessions, or only a cursor. */
   list: (params: URLSearchParams, signal: AbortSignal) => get<SessionPage>(`/api/sessions?${params}`, signal),
   story: (id: string, cursor: string | null, signal: AbortSignal) => {
-    const more = cursor === null ? '' : `?${new URLSearchParams({ cursor })}`
-    return get<SessionStory>(`/api/sessions/${encodeURIComponent(id)}${more}`, signal)
+    const queryText = cursor === null ? '' : `?${new URLSearchParams({ cursor })}`
+    return get<SessionStory>(`/api/sessions/${encodeURIComponent(id)}${queryText}`, signal)
   },
 }

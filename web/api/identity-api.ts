@@ -39,7 +39,7 @@ export type AuditEntry = AuditEntryView & {
 }
 export type Metadata = AuditEntry['metadata']
 
-const done = async (call: Promise<Response>): Promise<void> => void (await call)
+const finish = async (call: Promise<Response>): Promise<void> => void (await call)
 const id = encodeURIComponent
 
 /** Newest first. `nextBefore` continues with older entries; null at the end. */
@@ -51,11 +51,11 @@ export interface AuditPage {
 export const identityApi = {
   people: (signal: AbortSignal) =>
     get<{ members: Member[]; invitations: Invitation[] }>('/api/people', signal),
-  changeRole: (who: string, role: Role) => done(post(`/api/people/${id(who)}/role`, { role })),
-  removeMember: (who: string) => done(post(`/api/people/${id(who)}/remove`, {})),
+  changeRole: (memberId: string, role: Role) => finish(post(`/api/people/${id(memberId)}/role`, { role })),
+  removeMember: (memberId: string) => finish(post(`/api/people/${id(memberId)}/remove`, {})),
   invite: async (invitation: { email: string; role: Role }) =>
     json<{ invitation: Invitation; link: string }>(await post('/api/invitations', invitation)),
-  revokeInvitation: (which: string) => done(post(`/api/invitations/${id(which)}/revoke`, {})),
+  revokeInvitation: (invitationId: string) => finish(post(`/api/invitations/${id(invitationId)}/revoke`, {})),
   lookAtInvitation: async (token: string) =>
     json<{ email: string; role: Role; orgName: string; hasAccount: boolean }>(
       await post('/api/invitations/look', { token }, true),
@@ -69,23 +69,23 @@ export const identityApi = {
   createOrg: async (org: { name: string; slug?: string }) =>
     json<{ org: OwnOrg }>(await post('/api/orgs', org)),
   switchOrg: async (orgId: string) => json<Session>(await post('/api/session/org', { orgId })),
-  renameOrg: (name: string) => done(post('/api/org/rename', { name })),
-  deleteOrg: (confirm: string) => done(post('/api/org/delete', { confirm })),
+  renameOrg: (name: string) => finish(post('/api/org/rename', { name })),
+  deleteOrg: (confirm: string) => finish(post('/api/org/delete', { confirm })),
   signInRule: (signal: AbortSignal) => get<SignInRule>('/api/org/sign-in-rule', signal),
   changeSignInRule: async (secondFactorRequired: boolean) =>
     json<SignInRule>(await post('/api/org/sign-in-rule', { secondFactorRequired })),
-  keepOrg: () => done(post('/api/org/keep', {})),
+  keepOrg: () => finish(post('/api/org/keep', {})),
 
   sites: async (signal: AbortSignal) => (await get<{ sites: Site[] }>('/api/sites', signal)).sites,
   changeSite: (
     site: { siteId: string } & Partial<Pick<Site, 'hidden' | 'restricted' | 'hosts'>> & { name?: string },
-  ) => done(post('/api/sites', site)),
+  ) => finish(post('/api/sites', site)),
 
   account: (signal: AbortSignal) => get<OwnAccount>('/api/account', signal),
   changePassword: (change: { current: string; password: string }) =>
-    done(post('/api/account/password', change)),
-  endSignIn: (which: string) => done(post(`/api/account/sign-ins/${id(which)}/end`, {})),
-  endOtherSignIns: () => done(post('/api/account/sign-ins/end-others', {})),
+    finish(post('/api/account/password', change)),
+  endSignIn: (signInId: string) => finish(post(`/api/account/sign-ins/${id(signInId)}/end`, {})),
+  endOtherSignIns: () => finish(post('/api/account/sign-ins/end-others', {})),
   beginSecondFactor: async () =>
     json<{ seed: string; uri: string; token: string }>(await post('/api/account/second-factor/begin', {})),
   setSecondFactor: async (set: { token: string; code: string; password: string }) =>
@@ -96,10 +96,10 @@ export const identityApi = {
         await post('/api/account/second-factor/recovery-codes', { password }),
       )
     ).recoveryCodes,
-  removeSecondFactor: (password: string) => done(post('/api/account/second-factor/remove', { password })),
+  removeSecondFactor: (password: string) => finish(post('/api/account/second-factor/remove', { password })),
 
   changeKey: (key: string, change: Omit<Partial<KeyWanted>, 'kind'>) =>
-    done(post(`/api/keys/${id(key)}/change`, change)),
+    finish(post(`/api/keys/${id(key)}/change`, change)),
   rotateKey: async (key: string, overlapHours: number) =>
     json<{ key: Key; secret: string }>(await post(`/api/keys/${id(key)}/rotate`, { overlapHours })),
 

@@ -31,8 +31,8 @@ export interface Retention {
 
 export type Erasure = { session: string } | { subject: string }
 
-const one = (name: string, ...more: string[]): string =>
-  ['/api/backups', encodeURIComponent(name), ...more].join('/')
+const backupPath = (name: string, ...parts: string[]): string =>
+  ['/api/backups', encodeURIComponent(name), ...parts].join('/')
 
 export const operateApi = {
   /** A signed report of the range, as a file. */
@@ -40,9 +40,10 @@ export const operateApi = {
 
   backups: (signal?: AbortSignal) => get<BackupsJson>('/api/backups', signal),
   startBackup: async () => json<BackupsJson>(await post('/api/backups', {})),
-  proveBackup: async (name: string) => json<BackupsJson>(await post(one(name, 'verify'), {})),
-  deleteBackup: async (name: string) => json<BackupsJson>(await exchange(one(name), { method: 'DELETE' })),
-  backupHref: (name: string): string => one(name, 'file'),
+  proveBackup: async (name: string) => json<BackupsJson>(await post(backupPath(name, 'verify'), {})),
+  deleteBackup: async (name: string) =>
+    json<BackupsJson>(await exchange(backupPath(name), { method: 'DELETE' })),
+  backupHref: (name: string): string => backupPath(name, 'file'),
   retention: (signal: AbortSignal) => get<Retention>('/api/retention', signal),
   setRetention: async (limits: Pick<Retention, 'days' | 'bytes' | 'auditDays'>) => {
     // Omitted limits use the server default.
@@ -55,10 +56,10 @@ export const operateApi = {
     return json<Retention>(await post('/api/retention', body))
   },
   erasures: (signal?: AbortSignal) => get<ErasuresJson>('/api/erase', signal),
-  erase: async (what: Erasure) => json<ErasuresJson>(await post('/api/erase', what)),
+  erase: async (erasure: Erasure) => json<ErasuresJson>(await post('/api/erase', erasure)),
   /** Null when counting would take too long. */
-  countErased: async (what: Erasure) =>
-    (await json<{ events: number | null }>(await post('/api/erase/count', what))).events,
+  countErased: async (erasure: Erasure) =>
+    (await json<{ events: number | null }>(await post('/api/erase/count', erasure))).events,
   sources: (signal?: AbortSignal) => get<SourcesView>('/api/sources', signal),
   nodes: (signal?: AbortSignal) => get<NodesView>('/api/nodes', signal),
   clock: (signal: AbortSignal) => get<ClockView>('/api/clock', signal),

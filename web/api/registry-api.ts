@@ -52,33 +52,33 @@ export type { RobotsDetail }
 
 const pageMax = 200
 
-const one = (path: string, ...parts: string[]): string =>
+const itemPath = (path: string, ...parts: string[]): string =>
   `/api/${path}/${parts.map(encodeURIComponent).join('/')}`
 
 /** Reads pages of a list until its end or until it has `max` items. */
-async function all<T>(
+async function readAllPages<T>(
   siteIds: string[],
   max: number,
   signal: AbortSignal,
   ask: (params: URLSearchParams, signal: AbortSignal) => Promise<{ list: T[]; nextCursor: string | null }>,
 ): Promise<{ list: T[]; hasMore: boolean }> {
   const first = new URLSearchParams(siteIds.map((siteId) => ['siteId', siteId]))
-  const found: T[] = []
+  const items: T[] = []
   let cursor: string | null = null
   do {
     const params: URLSearchParams = cursor === null ? first : new URLSearchParams({ cursor })
     params.set('limit', `${pageMax}`)
     const page = await ask(params, signal)
-    found.push(...page.list)
+    items.push(...page.list)
     cursor = page.nextCursor
-  } while (cursor !== null && found.length < max)
-  return { list: found, hasMore: cursor !== null }
+  } while (cursor !== null && items.length < max)
+  return { list: items, hasMore: cursor !== null }
 }
 
 export const registryApi = {
   /** All registered tools, by site and name. */
   tools: (siteIds: string[], max: number, signal: AbortSignal) =>
-    all(siteIds, max, signal, async (params) => {
+    readAllPages(siteIds, max, signal, async (params) => {
       const { tools, nextCursor } = await get<{ tools: Tool[]; nextCursor: string | null }>(
         `/api/tools?${params}`,
         signal,
@@ -87,9 +87,9 @@ export const registryApi = {
     }),
   /** The response as text, because JSON.parse would round numbers. */
   toolText: async (siteId: string, name: string, signal: AbortSignal) =>
-    (await exchange(one('tools', siteId, name), { signal })).text(),
+    (await exchange(itemPath('tools', siteId, name), { signal })).text(),
   memories: (siteIds: string[], max: number, signal: AbortSignal) =>
-    all(siteIds, max, signal, async (params) => {
+    readAllPages(siteIds, max, signal, async (params) => {
       const { memory, nextCursor } = await get<{ memory: Memory[]; nextCursor: string | null }>(
         `/api/memory?${params}`,
         signal,
@@ -98,19 +98,19 @@ export const registryApi = {
     }),
   /** As text, because JSON.parse would round numbers. */
   memoryText: async (siteId: string, signal: AbortSignal) =>
-    (await exchange(one('memory', siteId), { signal })).text(),
+    (await exchange(itemPath('memory', siteId), { signal })).text(),
   memoryVersion: (siteId: string, version: number, signal: AbortSignal) =>
     get<{ memory: Memory; differences: Difference[] }>(
-      one('memory', siteId, 'versions', `${version}`),
+      itemPath('memory', siteId, 'versions', `${version}`),
       signal,
     ),
   /** The version in force of each site that has a robots.txt. */
   robotsSites: async (signal: AbortSignal) =>
     (await get<{ sites: RobotsVersion[] }>('/api/robots', signal)).sites,
   robotsVersions: async (siteId: string, signal: AbortSignal) =>
-    (await get<{ versions: RobotsVersion[] }>(one('robots', siteId), signal)).versions,
+    (await get<{ versions: RobotsVersion[] }>(itemPath('robots', siteId), signal)).versions,
   robotsDetail: (siteId: string, version: number, signal: AbortSignal) =>
-    get<RobotsDetail>(one('robots', siteId, 'versions', `${version}`), signal),
+    get<RobotsDetail>(itemPath('robots', siteId, 'versions', `${version}`), signal),
   setRobots: async (robots: { siteId: string; text: string; from?: string }) =>
     json<SetView>(await post('/api/robots', robots)),
   testRobots: async (robots: { siteId: string; text: string }) =>

@@ -77,9 +77,10 @@ export interface DeliveryFilter {
 }
 
 const base = '/api/webhooks'
-const one = (id: string, ...more: string[]): string => [base, encodeURIComponent(id), ...more].join('/')
-const endpoint = (id: string, ...more: string[]): string =>
-  [base, 'endpoints', encodeURIComponent(id), ...more].join('/')
+const deliveryPath = (id: string, ...parts: string[]): string =>
+  [base, encodeURIComponent(id), ...parts].join('/')
+const endpoint = (id: string, ...parts: string[]): string =>
+  [base, 'endpoints', encodeURIComponent(id), ...parts].join('/')
 const rule = (id: string): string => `${base}/rules/${encodeURIComponent(id)}`
 
 async function send<T>(method: 'PATCH' | 'DELETE', url: string, body: unknown): Promise<T> {
@@ -97,12 +98,13 @@ export const webhookApi = {
     }
     return get<{ deliveries: Delivery[]; nextCursor: string | null }>(`${base}?${params}`, signal)
   },
-  delivery: (id: string, signal: AbortSignal) => get<Delivery & { attemptLog: Attempt[] }>(one(id), signal),
+  delivery: (id: string, signal: AbortSignal) =>
+    get<Delivery & { attemptLog: Attempt[] }>(deliveryPath(id), signal),
   /** The signed request as it was sent; for owners and admins. */
-  request: (id: string, signal: AbortSignal) => get<SentRequest>(one(id, 'request'), signal),
+  request: (id: string, signal: AbortSignal) => get<SentRequest>(deliveryPath(id, 'request'), signal),
   sendTest: async (url: string, payload: unknown) =>
     (await json<{ deliveryId: string }>(await post(`${base}/test`, { url, payload }))).deliveryId,
-  replay: async (id: string) => void (await post(one(id, 'replay'), {})),
+  replay: async (id: string) => void (await post(deliveryPath(id, 'replay'), {})),
   replayDead: async (endpointId: string | null) =>
     (
       await json<{ replayed: number }>(

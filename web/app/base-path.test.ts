@@ -12,14 +12,14 @@ test('the base path is removed at whole path segments only', () => {
 })
 
 test('only links of this dashboard get the base path', () => {
-  const before = options.vnode
+  const vnodeHook = options.vnode
   linkBelowBase('/a')
   try {
     const hrefs = ['/logs', '/a/b', '//elsewhere.example/', 'https://elsewhere.example/', '#part']
     expect(hrefs.map((href) => h('a', { href }).props.href)).toEqual(['/a/logs', '/a/a/b', ...hrefs.slice(2)])
     expect(h('link', { href: '/logs' }).props.href).toBe('/logs')
   } finally {
-    if (before === undefined) delete options.vnode
-    else options.vnode = before
+    if (vnodeHook === undefined) delete options.vnode
+    else options.vnode = vnodeHook
   }
 })

@@ -27,8 +27,8 @@ const newNames: { readonly [old: string]: string } = {
 }
 
 function nameOf(name: string): string {
-  const known = Object.hasOwn(newNames, name) ? (newNames[name] ?? name) : name
-  return utcNames.has(name) || !isZone(known) ? 'UTC' : known
+  const currentName = Object.hasOwn(newNames, name) ? (newNames[name] ?? name) : name
+  return utcNames.has(name) || !isZone(currentName) ? 'UTC' : currentName
 }
 
 function browserZone(): string {

@@ -17,6 +17,6 @@ export async function refreshNotices(): Promise<void> {
 }
 
 /** Leaves out endpoints that fail right now: the next attempt may succeed, and the endpoint list shows it. */
-export function urgent(all: Notice[]): Notice[] {
-  return all.filter(({ code }) => code !== 'endpoint_failing')
+export function urgent(noticeList: Notice[]): Notice[] {
+  return noticeList.filter(({ code }) => code !== 'endpoint_failing')
 }

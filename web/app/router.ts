@@ -19,14 +19,14 @@ export function withoutBase(path: string, base = basePath): string {
 /** Pages write links without the base path. It is added when a link is rendered. */
 export function linkBelowBase(base = basePath): void {
   if (base === '') return
-  const before = options.vnode
+  const previousHook = options.vnode
   options.vnode = (vnode: VNode) => {
     if (vnode.type === 'a') {
       const props = vnode.props as { href?: unknown }
       const { href } = props
       if (typeof href === 'string' && /^\/(?!\/)/.test(href)) props.href = base + href
     }
-    before?.(vnode)
+    previousHook?.(vnode)
   }
 }
 
@@ -47,26 +47,26 @@ export const path = computed(() => place.value.path)
 export const query = computed(() => new URLSearchParams(place.value.search))
 
 /** Navigates within the dashboard. `replace` adds no history entry. */
-export function navigate(to: string, how: { replace?: boolean } = {}): void {
-  if (how.replace) window.history.replaceState(null, '', basePath + to)
+export function navigate(to: string, navigateOptions: { replace?: boolean } = {}): void {
+  if (navigateOptions.replace) window.history.replaceState(null, '', basePath + to)
   else window.history.pushState(null, '', basePath + to)
-  const before = place.peek().path
+  const previousPath = place.peek().path
   enter()
-  if (before !== place.peek().path) window.scrollTo(0, 0)
+  if (previousPath !== place.peek().path) window.scrollTo(0, 0)
 }
 
 /** What had the focus when the path changed. */
-let left: Element | null = null
+let previousFocus: Element | null = null
 
 /** Called at a navigation, and when a closed dialog has returned the focus, which no user did. */
 export function leaveFocus(): void {
-  left = document.activeElement
+  previousFocus = document.activeElement
 }
 
 /** False while an element has the focus that got it after the navigation: a new page must not take it. */
 export function isFocusFree(): boolean {
   const active = document.activeElement
-  return active === null || active === document.body || active === left
+  return active === null || active === document.body || active === previousFocus
 }
 
 /** Publishes the place of the browser's address. */
@@ -94,11 +94,12 @@ export function withQuery(search: string, changes: { [name: string]: string[] })
  */
 export function safeReturn(to: string | null): string {
   if (to === null || !to.startsWith('/')) return '/'
-  const ours = 'http://dashboard.invalid'
-  if (!URL.canParse(to, ours)) return '/'
-  const target = new URL(to, ours)
+  const localOrigin = 'http://dashboard.invalid'
+  if (!URL.canParse(to, localOrigin)) return '/'
+  const target = new URL(to, localOrigin)
   // `/.//host` resolves to the path `//host`, which names another host when used alone.
-  if (target.origin !== ours || target.pathname === '/sign-in' || target.pathname.startsWith('//')) return '/'
+  if (target.origin !== localOrigin || target.pathname === '/sign-in' || target.pathname.startsWith('//'))
+    return '/'
   return target.pathname + target.search + target.hash
 }
 

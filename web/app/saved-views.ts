@@ -27,17 +27,17 @@ const send = (method: 'PATCH' | 'DELETE', id: string, body: unknown): Promise<Re
     body: JSON.stringify(body),
   })
 
-const held = signal<{ orgId: string; views: SavedView[] } | null>(null)
+const viewCache = signal<{ orgId: string; views: SavedView[] } | null>(null)
 
 const orgId = (): string => session.value?.org.id ?? ''
 
 /** Null until loaded. Views of another organization are never shown. */
 export function savedViews(): SavedView[] | null {
-  return held.value?.orgId === orgId() ? held.value.views : null
+  return viewCache.value?.orgId === orgId() ? viewCache.value.views : null
 }
 
-export function maySaveViews(who: Session | null): boolean {
-  return who !== null && who.role !== 'viewer'
+export function maySaveViews(currentSession: Session | null): boolean {
+  return currentSession !== null && currentSession.role !== 'viewer'
 }
 
 let loads = 0
@@ -47,13 +47,13 @@ export async function loadViews(): Promise<void> {
   const requested = orgId()
   const load = ++loads
   const { views } = await get<{ views: SavedView[] }>('/api/views')
-  if (requested === orgId() && load === loads) held.value = { orgId: requested, views }
+  if (requested === orgId() && load === loads) viewCache.value = { orgId: requested, views }
 }
 
 /** Creates a view, or replaces the filters of an existing one. */
 export async function saveView({ name, search }: ViewFields): Promise<void> {
-  const same = savedViews()?.find((one) => one.name === name)
-  if (same) await send('PATCH', same.id, { search })
+  const existingView = savedViews()?.find((view) => view.name === name)
+  if (existingView) await send('PATCH', existingView.id, { search })
   else await post('/api/views', { name, search })
   await loadViews()
 }
@@ -81,8 +81,10 @@ const localKey = 'logs.views'
 /** Skips entries that are not valid, such as those of another version or edited by hand. */
 export function readLocalViews(text: string | null): ViewFields[] {
   try {
-    const found: unknown = JSON.parse(text ?? '[]')
-    return Array.isArray(found) ? found.filter(isView).map(({ name, search }) => ({ name, search })) : []
+    const parsedViews: unknown = JSON.parse(text ?? '[]')
+    return Array.isArray(parsedViews)
+      ? parsedViews.filter(isView).map(({ name, search }) => ({ name, search }))
+      : []
   } catch {
     return []
   }
@@ -103,26 +105,26 @@ export const discardLocalViews = (): void => removePreference(localKey)
 
 /** The local views that the organization lacks. A name in use with other filters gets a number. */
 export function importable(local: readonly ViewFields[], shared: readonly ViewFields[]): ViewFields[] {
-  const used = new Map(shared.map(({ name, search }) => [name, search]))
-  const found: ViewFields[] = []
+  const searchByName = new Map(shared.map(({ name, search }) => [name, search]))
+  const newViews: ViewFields[] = []
   for (const { name: whole, search } of local) {
     const name = [...whole.trim()].slice(0, viewNameCharsMax).join('')
     let free = name
-    for (let n = 2; used.has(free) && used.get(free) !== search; n++)
+    for (let n = 2; searchByName.has(free) && searchByName.get(free) !== search; n++)
       free = `${[...name].slice(0, viewNameCharsMax - 6).join('')} (${n})`
-    if (used.has(free)) continue
-    used.set(free, search)
-    found.push({ name: free, search })
+    if (searchByName.has(free)) continue
+    searchByName.set(free, search)
+    newViews.push({ name: free, search })
   }
-  return found
+  return newViews
 }
 
 /** Removes each imported view from the browser at once, so that a failure loses none. */
 export async function importLocalViews(normal: (search: string) => string): Promise<void> {
-  let left = localViews().map(({ name, search }) => ({ name, search: normal(search) }))
+  let pendingViews = localViews().map(({ name, search }) => ({ name, search: normal(search) }))
   await loadViews()
-  left = importable(left, savedViews() ?? [])
-  for (const view of left) await post('/api/views', view)
+  pendingViews = importable(pendingViews, savedViews() ?? [])
+  for (const view of pendingViews) await post('/api/views', view)
   discardLocalViews()
   await loadViews()
 }

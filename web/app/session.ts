@@ -22,8 +22,8 @@ export const totals = signal<Totals | null>(null)
 export const signInNotice = signal('')
 
 effect(() => {
-  const who = session.value
-  setLiveReader(who === null ? '' : `${who.account.id} ${who.org.id}`)
+  const currentSession = session.value
+  setLiveReader(currentSession === null ? '' : `${currentSession.account.id} ${currentSession.org.id}`)
 })
 
 export async function loadEntry(): Promise<void> {
@@ -51,17 +51,17 @@ let overviewShown = 0
 export async function refreshOverview(): Promise<void> {
   const request = ++overviewRequests
   try {
-    const found = await api.overview()
+    const newOverview = await api.overview()
     if (request < overviewShown) return // a later request was answered before
     overviewShown = request
-    overview.value = found
+    overview.value = newOverview
   } catch {
     // The open page shows its own errors.
   }
 }
 
-export function enter(found: Session): void {
-  session.value = found
+export function enter(newSession: Session): void {
+  session.value = newSession
   entry.value = 'signed-in'
   signInNotice.value = ''
   needsOwner.value = false
@@ -102,6 +102,6 @@ export function asApiError(error: unknown): ApiError {
   throw error
 }
 
-export function mayManage(who: Session | null): boolean {
-  return who?.role === 'owner' || who?.role === 'admin'
+export function mayManage(currentSession: Session | null): boolean {
+  return currentSession?.role === 'owner' || currentSession?.role === 'admin'
 }

@@ -37,18 +37,18 @@ export function listenForShortcuts(): void {
     const inSequence = performance.now() - leaderAtMs < sequenceMs
     leaderAtMs = keys === 'g' ? performance.now() : Number.NEGATIVE_INFINITY
     const sequence = inSequence ? `g ${keys}` : keys
-    const found = shortcuts.peek().findLast((shortcut) => shortcut.keys.includes(sequence))
-    if (!found) return
+    const match = shortcuts.peek().findLast((shortcut) => shortcut.keys.includes(sequence))
+    if (!match) return
     event.preventDefault()
-    found.run()
+    match.run()
   })
 }
 
 /** Adds shortcuts while the component is mounted. */
-export function useShortcuts(mine: Shortcut[]): void {
+export function useShortcuts(pageShortcuts: Shortcut[]): void {
   useEffect(() => {
-    shortcuts.value = [...shortcuts.peek(), ...mine]
-    return () => (shortcuts.value = shortcuts.peek().filter((shortcut) => !mine.includes(shortcut)))
+    shortcuts.value = [...shortcuts.peek(), ...pageShortcuts]
+    return () => (shortcuts.value = shortcuts.peek().filter((shortcut) => !pageShortcuts.includes(shortcut)))
     // The shortcuts of the first render stay, because their actions read signals instead of values of the render.
   }, [])
 }

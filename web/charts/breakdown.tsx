@@ -34,11 +34,11 @@ interface BarsProps {
 const barsMax = 8
 
 /** The largest values as bars; the rest is summed in one row. */
-export function Bars({ title, unit, bars, rest, restName, empty, wide }: BarsProps) {
+export function Bars({ title, unit, bars, rest: remainder, restName, empty, wide }: BarsProps) {
   const max = wide ? 64 : 26
   const shown = bars.slice(0, barsMax)
-  const left = bars.slice(barsMax).reduce((sum, bar) => sum + bar.count, rest.count)
-  const names = rest.names + Math.max(0, bars.length - barsMax)
+  const remainingCount = bars.slice(barsMax).reduce((sum, bar) => sum + bar.count, remainder.count)
+  const names = remainder.names + Math.max(0, bars.length - barsMax)
   const highest = Math.max(1, ...shown.map((bar) => bar.count))
   return (
     <section class={wide ? 'panel bars wide' : 'panel bars'}>
@@ -46,7 +46,7 @@ export function Bars({ title, unit, bars, rest, restName, empty, wide }: BarsPro
         <h2>{title}</h2>
         <small class="muted">{unit}</small>
       </header>
-      {shown.length === 0 && left === 0 && <p class="muted">{empty ?? 'No data in this range.'}</p>}
+      {shown.length === 0 && remainingCount === 0 && <p class="muted">{empty ?? 'No data in this range.'}</p>}
       <ul>
         {shown.map((bar) => (
           <li key={bar.key}>
@@ -58,11 +58,11 @@ export function Bars({ title, unit, bars, rest, restName, empty, wide }: BarsPro
             <b>{count(bar.count)}</b>
           </li>
         ))}
-        {left > 0 && (
+        {remainingCount > 0 && (
           <li class="muted">
             <span class="bar-name">{restName ?? (names > 0 ? `${count(names)} more` : 'others')}</span>
             <span class="bar-track" />
-            <b>{count(left)}</b>
+            <b>{count(remainingCount)}</b>
           </li>
         )}
       </ul>
@@ -93,7 +93,7 @@ function Track({ share, colour }: { share: number; colour: string }) {
 /** Bars of the values of a breakdown. */
 export function breakdownBars(
   breakdown: BreakdownView,
-  of: {
+  options: {
     by: string // the filter for its values
     href: (value: string) => string | undefined // undefined: Logs has no such filter
     colour?: (value: string, index: number) => string
@@ -103,9 +103,9 @@ export function breakdownBars(
     .filter((row) => row.value !== null && row.count > 0)
     .map((row, index) => {
       const value = row.value ?? ''
-      const colour = (of.colour ?? colourOf)(value, index)
-      const href = of.href(value)
-      const bar = { key: value, name: value, colour, count: row.count, filter: { name: of.by, value } }
+      const colour = (options.colour ?? colourOf)(value, index)
+      const href = options.href(value)
+      const bar = { key: value, name: value, colour, count: row.count, filter: { name: options.by, value } }
       return href === undefined ? bar : { ...bar, href }
     })
 }
@@ -129,12 +129,12 @@ export function countOf(breakdown: BreakdownView, ...values: string[]): { count:
 
 /** Values of this period with their previous counts. */
 export function distinct(breakdown: BreakdownView): { now: number; before: number; fresh: number } {
-  const named = breakdown.rows.filter((row) => row.value !== null)
-  const more = breakdown.more?.values ?? 0
+  const namedRows = breakdown.rows.filter((row) => row.value !== null)
+  const hiddenCount = breakdown.more?.values ?? 0
   return {
-    now: named.filter((row) => row.count > 0).length + more,
-    before: named.filter((row) => row.before > 0).length,
-    fresh: named.filter((row) => row.count > 0 && row.before === 0).length,
+    now: namedRows.filter((row) => row.count > 0).length + hiddenCount,
+    before: namedRows.filter((row) => row.before > 0).length,
+    fresh: namedRows.filter((row) => row.count > 0 && row.before === 0).length,
   }
 }
 
@@ -199,19 +199,23 @@ export function valueRows(breakdown: BreakdownView, whole: EventCounts): ValueRo
   const rows: ValueRow[] = breakdown.rows
     .filter((row) => row.count > 0 || row.before > 0)
     .map((row) => ({ ...row, kind: row.value === null ? 'others' : 'value' }))
-  const sum = (of: 'count' | 'before') => rows.reduce((all, row) => all + row[of], breakdown.more?.[of] ?? 0)
-  const left = Math.max(0, whole.count - sum('count'))
-  if (left === 0) return rows
+  const sum = (measure: 'count' | 'before') =>
+    rows.reduce((total, row) => total + row[measure], breakdown.more?.[measure] ?? 0)
+  const missingCount = Math.max(0, whole.count - sum('count'))
+  if (missingCount === 0) return rows
   const outcomes: BreakdownRow['outcomes'] = {}
   // The outcomes of values without a row are not known per value.
   if (breakdown.more === null) {
     for (const [outcome, counts] of Object.entries(whole.outcomes)) {
-      const rest = rows.reduce((all, row) => all - outcomeOf(row, outcome), counts.count)
-      if (rest > 0) outcomes[outcome] = rest
+      const remainingCount = rows.reduce((total, row) => total - outcomeOf(row, outcome), counts.count)
+      if (remainingCount > 0) outcomes[outcome] = remainingCount
     }
   }
-  const before = Math.max(0, whole.before - sum('before'))
-  return [...rows, { kind: 'missing', value: null, count: left, before, outcomes, steps: null }]
+  const missingBefore = Math.max(0, whole.before - sum('before'))
+  return [
+    ...rows,
+    { kind: 'missing', value: null, count: missingCount, before: missingBefore, outcomes, steps: null },
+  ]
 }
 
 /** The name of a row of `valueRows`, also in CSV: "(no vendor)". */

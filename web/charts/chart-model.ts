@@ -60,8 +60,8 @@ export function breakdownSeries(
   options: { order?: readonly string[]; without: string; colour?: ColourOf },
 ): Series[] {
   const place = (value: string): number => {
-    const at = options.order?.indexOf(value) ?? -1
-    return at === -1 ? Number.POSITIVE_INFINITY : at
+    const index = options.order?.indexOf(value) ?? -1
+    return index === -1 ? Number.POSITIVE_INFINITY : index
   }
   const series: Series[] = rows
     .filter((row) => row.steps !== null && row.value !== null && row.count > 0)
@@ -71,11 +71,11 @@ export function breakdownSeries(
       return { name: value, value, colour, counts: row.steps ?? [] }
     })
     .sort((a, b) => place(a.value) - place(b.value) || 0)
-  const rest = whole.steps.map(
-    (total, step) => total - series.reduce((sum, one) => sum + (one.counts[step] ?? 0), 0),
+  const otherCounts = whole.steps.map(
+    (total, step) => total - series.reduce((sum, item) => sum + (item.counts[step] ?? 0), 0),
   )
-  if (rest.some((count) => count > 0)) {
-    series.push({ name: options.without, value: null, colour: 'class-other', counts: rest })
+  if (otherCounts.some((count) => count > 0)) {
+    series.push({ name: options.without, value: null, colour: 'class-other', counts: otherCounts })
   }
   return series
 }
@@ -100,7 +100,7 @@ export function outcomeSeries(counts: EventCounts): Series[] {
  * are drawn over it. Each step ends where the next one begins.
  */
 export function stacked(series: readonly Series[], edges: readonly number[]): number[][] {
-  const steps = Math.max(0, ...series.map((one) => one.counts.length))
+  const steps = Math.max(0, ...series.map((item) => item.counts.length))
   const times = edges.slice(0, steps + 1)
   const sums = Array<number>(steps).fill(0)
   const columns = series.map(({ counts }) => {
@@ -112,7 +112,7 @@ export function stacked(series: readonly Series[], edges: readonly number[]): nu
 
 /** Columns for a line chart: times, then each series with its gaps. */
 export function apart(series: readonly Series[], edges: readonly number[]): (number | null)[][] {
-  const steps = Math.max(0, ...series.map((one) => one.counts.length))
+  const steps = Math.max(0, ...series.map((item) => item.counts.length))
   const times = edges.slice(0, steps + 1)
   const columns = series.map(({ counts }) =>
     [...counts, counts[steps - 1] ?? Number.NaN].map((value) => (Number.isNaN(value) ? null : value)),
@@ -129,9 +129,9 @@ export function stepAt(edges: readonly number[], ms: number): number | null {
 /** The series whose area contains `value` at a step; null above all of them. */
 export function seriesAt(series: readonly Series[], step: number, value: number): Series | null {
   let top = 0
-  for (const one of series) {
-    top += one.counts[step] ?? 0
-    if (value <= top && (one.counts[step] ?? 0) > 0) return one
+  for (const item of series) {
+    top += item.counts[step] ?? 0
+    if (value <= top && (item.counts[step] ?? 0) > 0) return item
   }
   return null
 }
@@ -162,18 +162,18 @@ export function timeSplits(fromMs: number, toMs: number, widthPx: number, timeZo
   // A label at the end would be cut off.
   const lastMs = toMs - ((toMs - fromMs) * (labelWidthPx / 3)) / Math.max(1, widthPx)
   for (let wall = Math.ceil(wallOf(fromMs, timeZone) / stepMs) * stepMs; ; wall += stepMs) {
-    const at = momentOf(wall, timeZone)
-    if (at > lastMs) return splits
-    if (at >= fromMs && at > (splits.at(-1) ?? -Infinity)) splits.push(at)
+    const splitMs = momentOf(wall, timeZone)
+    if (splitMs > lastMs) return splits
+    if (splitMs >= fromMs && splitMs > (splits.at(-1) ?? -Infinity)) splits.push(splitMs)
   }
 }
 
 /** "14:00" within a day, "Fri 14" at its start; "14 Nov" between days, "Nov 2025" for years. */
 export function timeLabels(splits: readonly number[], timeZone: string): string[] {
   const stepMs = (splits[1] ?? 0) - (splits[0] ?? 0)
-  return splits.map((at) => {
-    const [weekday = '', date = '', month = '', year = ''] = dayName(at, timeZone, yearAgoMs).split(' ')
-    if (wallOf(at, timeZone) % dayMs !== 0) return clockTime(at, timeZone)
+  return splits.map((splitMs) => {
+    const [weekday = '', date = '', month = '', year = ''] = dayName(splitMs, timeZone, yearAgoMs).split(' ')
+    if (wallOf(splitMs, timeZone) % dayMs !== 0) return clockTime(splitMs, timeZone)
     if (stepMs > 60 * dayMs) return `${month} ${year}`
     return stepMs > 2 * dayMs ? `${date} ${month}` : `${weekday} ${date}`
   })
@@ -193,12 +193,12 @@ export function partsIn(heightPx: number): number {
 
 /** Round numbers from zero to above the maximum. Counts are whole, so the steps are, too. */
 export function countSplits(highest: number, parts = 4): number[] {
-  const least = Math.max(1, highest) / parts
-  const magnitude = 10 ** Math.floor(Math.log10(least))
-  const part = roundParts.find((one) => one * magnitude >= least) ?? 10
+  const minPart = Math.max(1, highest) / parts
+  const magnitude = 10 ** Math.floor(Math.log10(minPart))
+  const part = roundParts.find((candidate) => candidate * magnitude >= minPart) ?? 10
   const step = Math.max(1, part === 2.5 && magnitude < 10 ? 5 * magnitude : part * magnitude)
   const splits: number[] = []
-  for (let at = 0; splits.length === 0 || (splits.at(-1) ?? 0) < highest; at += step) splits.push(at)
+  for (let split = 0; splits.length === 0 || (splits.at(-1) ?? 0) < highest; split += step) splits.push(split)
   return splits
 }
 
@@ -217,7 +217,7 @@ const units = new Map<ShowValue | undefined, number[]>([
 ])
 
 export function valueSplits(highest: number, parts: number, showValue?: ShowValue): number[] {
-  const unit = units.get(showValue)?.findLast((one) => one <= highest) ?? 1
+  const unit = units.get(showValue)?.findLast((candidate) => candidate <= highest) ?? 1
   return countSplits(highest / unit, parts).map((split) => split * unit)
 }
 
@@ -272,8 +272,8 @@ export function chartOptions(
       {},
       // Drawn from the highest down, in the order of the columns.
       ...series
-        .map((one, index) => ({
-          label: one.name,
+        .map((item, index) => ({
+          label: item.name,
           ...(lines
             ? { stroke: ink.colours[index] ?? ink.text, width: 2 }
             : { fill: ink.colours[index] ?? ink.text, width: 0 }),

@@ -31,18 +31,25 @@ interface ChartPanelProps extends ChartShape {
   note?: string // beside the title, such as the accuracy
 }
 
-export function ChartPanel({ what, period, divisions, filter, note, ...more }: ChartPanelProps) {
+export function ChartPanel({
+  what: subject,
+  period,
+  divisions,
+  filter,
+  note,
+  ...plotProps
+}: ChartPanelProps) {
   const chosen = useSignal(divisions[0]?.name ?? '')
-  const division = divisions.find((one) => one.name === chosen.value) ?? divisions[0]
+  const division = divisions.find((candidate) => candidate.name === chosen.value) ?? divisions[0]
   if (!division) return null
   const startMs = Date.parse(period.since)
   const endMs = Math.min(Date.parse(period.until), Math.max(startMs, Date.parse(period.now)))
   const { edges, zone } = period
-  const title = `${what} ${perStep(edges)}, by ${division.name}`
+  const title = `${subject} ${perStep(edges)}, by ${division.name}`
   const linkOf = (value: string | null, times: LogsFilter): string =>
     logsHref({ ...(value === null ? filter : division.filterOf(value)), siteIds: period.siteIds, ...times })
   const whole = { since: period.since, until: period.until }
-  const empty = division.series.every((one) => one.counts.every((value) => !value))
+  const empty = division.series.every((item) => item.counts.every((value) => !value))
   return (
     <section class="panel chart-panel">
       <header>
@@ -62,20 +69,21 @@ export function ChartPanel({ what, period, divisions, filter, note, ...more }: C
       ) : (
         <>
           <ul class="legend">
-            {division.series.map((one) => (
-              <li key={one.name}>
-                {one.value === null ? (
+            {division.series.map((item) => (
+              <li key={item.name}>
+                {item.value === null ? (
                   <span>
-                    <SeriesName series={one} />
+                    <SeriesName series={item} />
                   </span>
                 ) : (
                   <LegendLink
                     filter={
-                      division.ownFilterOf?.(one.value) ?? filterOfPart(division.filterOf(one.value), filter)
+                      division.ownFilterOf?.(item.value) ??
+                      filterOfPart(division.filterOf(item.value), filter)
                     }
-                    logs={division.ownFilterOf ? undefined : linkOf(one.value, whole)}
+                    logs={division.ownFilterOf ? undefined : linkOf(item.value, whole)}
                   >
-                    <SeriesName series={one} />
+                    <SeriesName series={item} />
                   </LegendLink>
                 )}
               </li>
@@ -87,14 +95,14 @@ export function ChartPanel({ what, period, divisions, filter, note, ...more }: C
             edges={edges}
             endMs={endMs}
             zone={zone}
-            {...more}
+            {...plotProps}
             onPick={(step, series) => {
               const [since = startMs, until = endMs] = edges.slice(step, step + 2)
               const times = { since: isoTime(since), until: isoTime(until) }
               navigate(linkOf(series?.value ?? null, times))
             }}
           />
-          <AsTable series={division.series} edges={edges} zone={zone} title={title} {...more} />
+          <AsTable series={division.series} edges={edges} zone={zone} title={title} {...plotProps} />
         </>
       )}
     </section>
@@ -173,9 +181,9 @@ function AsTable({ title, series, edges, zone, lines, showValue = count }: AsTab
             <thead>
               <tr>
                 <th scope="col">Time, {zone}</th>
-                {series.map((one) => (
-                  <th key={one.name} scope="col" class="number">
-                    <Text value={one.name} max={24} />
+                {series.map((item) => (
+                  <th key={item.name} scope="col" class="number">
+                    <Text value={item.name} max={24} />
                   </th>
                 ))}
                 {!lines && (
@@ -189,14 +197,14 @@ function AsTable({ title, series, edges, zone, lines, showValue = count }: AsTab
               {edges.slice(1).map((end, step) => (
                 <tr key={step}>
                   <td>{stepName(edges[step] ?? end, end, zone)}</td>
-                  {series.map((one) => (
-                    <td key={one.name} class="number">
-                      {shown(one.counts[step] ?? 0)}
+                  {series.map((item) => (
+                    <td key={item.name} class="number">
+                      {shown(item.counts[step] ?? 0)}
                     </td>
                   ))}
                   {!lines && (
                     <td class="number">
-                      {showValue(series.reduce((sum, one) => sum + (one.counts[step] ?? 0), 0))}
+                      {showValue(series.reduce((sum, item) => sum + (item.counts[step] ?? 0), 0))}
                     </td>
                   )}
                 </tr>

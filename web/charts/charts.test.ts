@@ -32,7 +32,7 @@ import { breakdownBars, breakdownRest, distinct, shareColumn, valueName, valueRo
 
 const hourMs = 3_600_000
 const counts = fc.array(fc.nat(50), { minLength: 3, maxLength: 3 })
-const total = (all: readonly number[]) => all.reduce((sum, one) => sum + one, 0)
+const total = (numbers: readonly number[]) => numbers.reduce((sum, number) => sum + number, 0)
 const countsOf = (steps: number[]): EventCounts => ({ count: total(steps), before: 0, steps, outcomes: {} })
 const row = (value: string | null, steps: number[] | null, count = total(steps ?? [])): BreakdownRow => ({
   value,
@@ -45,13 +45,15 @@ const row = (value: string | null, steps: number[] | null, count = total(steps ?
 describe('series', () => {
   test('law: the series of a breakdown add up to the total in each step', () => {
     fc.assert(
-      fc.property(fc.array(counts, { maxLength: 5 }), counts, (values, without) => {
-        const whole = [0, 1, 2].map((step) => total(values.map((one) => one[step]!)) + without[step]!)
+      fc.property(fc.array(counts, { maxLength: 5 }), counts, (values, restCounts) => {
+        const whole = [0, 1, 2].map(
+          (step) => total(values.map((valueCounts) => valueCounts[step]!)) + restCounts[step]!,
+        )
         const rows = values.map((steps, index) => row(`v${index}`, steps))
         const series = breakdownSeries(rows, countsOf(whole), { without: 'none' })
-        const sums = [0, 1, 2].map((step) => total(series.map((one) => one.counts[step]!)))
+        const sums = [0, 1, 2].map((step) => total(series.map((entry) => entry.counts[step]!)))
         expect(sums).toEqual(whole)
-        expect(series.at(-1)?.name === 'none').toBe(total(without) > 0)
+        expect(series.at(-1)?.name === 'none').toBe(total(restCounts) > 0)
       }),
     )
   })
@@ -87,8 +89,8 @@ describe('series', () => {
       order: ['crawler', 'webmcp', 'dom'],
       without: 'others',
     })
-    expect(series.map((one) => one.name)).toEqual(['crawler', 'dom', 'new one', 'others'])
-    expect(series.map((one) => one.colour).slice(0, 2)).toEqual(['class-crawler', 'class-dom'])
+    expect(series.map((entry) => entry.name)).toEqual(['crawler', 'dom', 'new one', 'others'])
+    expect(series.map((entry) => entry.colour).slice(0, 2)).toEqual(['class-crawler', 'class-dom'])
     expect([1, 3, 3.5, 8.5, 9.5, 18.5].map((value) => seriesAt(series, 0, value)?.name)).toEqual([
       'crawler',
       'crawler',
@@ -100,9 +102,15 @@ describe('series', () => {
   })
 
   test('outcomes: success, blocked, error, then others', () => {
-    const one = { count: 1, before: 0, steps: [1] }
-    const outcomes = { zeta: one, error: one, success: one, blocked: one, never: { ...one, count: 0 } }
-    const names = outcomeSeries({ ...one, outcomes }).map((series) => series.name)
+    const sampleCounts = { count: 1, before: 0, steps: [1] }
+    const outcomes = {
+      zeta: sampleCounts,
+      error: sampleCounts,
+      success: sampleCounts,
+      blocked: sampleCounts,
+      never: { ...sampleCounts, count: 0 },
+    }
+    const names = outcomeSeries({ ...sampleCounts, outcomes }).map((series) => series.name)
     expect(names).toEqual(['success', 'blocked', 'error', 'zeta'])
   })
 })
@@ -149,7 +157,7 @@ describe('axes', () => {
     const labels = optionsOf(false).axes?.[1]?.values as unknown as LabelsOf
     expect(labels(null, [0, 1_048_576])).toEqual(['0', '1 MB'])
     expect(
-      [optionsOf(false), optionsOf(true)].map(({ series: [, one] }) => [one?.fill, one?.stroke]),
+      [optionsOf(false), optionsOf(true)].map(({ series: [, entry] }) => [entry?.fill, entry?.stroke]),
     ).toEqual([
       ['red', undefined],
       [undefined, 'red'],
@@ -165,7 +173,7 @@ describe('axes', () => {
         (hours, width) => {
           const splits = timeSplits(start, start + hours * hourMs, width, 'UTC')
           expect(splits.length).toBeLessThanOrEqual(Math.max(2, Math.floor(width / 64)) + 1)
-          for (const at of splits) expect([at % hourMs, at >= start]).toEqual([0, true])
+          for (const splitMs of splits) expect([splitMs % hourMs, splitMs >= start]).toEqual([0, true])
         },
       ),
     )
@@ -190,8 +198,8 @@ describe('axes', () => {
 
 describe('changes and shares', () => {
   test('changes', () => {
-    const textOf = (now: number, before: number) =>
-      `${changeOf(now, before).arrow}${changeOf(now, before).text}`
+    const textOf = (now: number, countBefore: number) =>
+      `${changeOf(now, countBefore).arrow}${changeOf(now, countBefore).text}`
     expect(textOf(118, 100)).toBe('▲18 %')
     expect(textOf(50, 100)).toBe('▼50 %')
     expect(textOf(0, 100)).toBe('▼100 %')
@@ -243,10 +251,10 @@ describe('breakdowns', () => {
 
 describe('tables', () => {
   test('law: sorting keeps every row and puts missing values last in both directions', () => {
-    const column = { name: 'n', value: (one: { n: number | null }) => one.n }
+    const column = { name: 'n', value: (valueRow: { n: number | null }) => valueRow.n }
     const rows = [{ n: 2 }, { n: null }, { n: 10 }, { n: 1 }]
-    expect(sorted(rows, column, true).map((one) => one.n)).toEqual([1, 2, 10, null])
-    expect(sorted(rows, column, false).map((one) => one.n)).toEqual([10, 2, 1, null])
+    expect(sorted(rows, column, true).map((sortedRow) => sortedRow.n)).toEqual([1, 2, 10, null])
+    expect(sorted(rows, column, false).map((sortedRow) => sortedRow.n)).toEqual([10, 2, 1, null])
   })
 
   test('CSV quotes where needed and escapes formulas, but not numbers', () => {
@@ -310,10 +318,17 @@ describe('tables', () => {
       outcomes: { success: count - blocked, blocked },
       steps: null,
     })
-    const countsOf = (count: number, before: number) => ({ count, before, steps: [] })
+    const countsOf = (count: number, countBefore: number) => ({ count, before: countBefore, steps: [] })
     const whole = { ...countsOf(20, 5), outcomes: { success: countsOf(15, 0), blocked: countsOf(5, 0) } }
     const rows = valueRows({ rows: [row('x', 9, 3), row(null, 4, 0)], more: null }, whole)
-    expect(rows.map((one) => [valueName(one, 'tool'), one.count, one.before, one.outcomes])).toEqual([
+    expect(
+      rows.map((valueRow) => [
+        valueName(valueRow, 'tool'),
+        valueRow.count,
+        valueRow.before,
+        valueRow.outcomes,
+      ]),
+    ).toEqual([
       ['x', 9, 1, { success: 6, blocked: 3 }],
       ['(others)', 4, 1, { success: 4, blocked: 0 }],
       ['(no tool)', 7, 3, { success: 5, blocked: 2 }],

@@ -78,12 +78,12 @@ export function sorted<Row>(rows: readonly Row[], column: Column<Row> | undefine
 export function DataTable<Row>(props: DataTableProps<Row>) {
   const { columns } = props
   const first = props.sortBy ?? columns.find((column) => column.number)?.name ?? ''
-  const by = useSignal({ name: first, up: props.ascending ?? false })
+  const sort = useSignal({ name: first, up: props.ascending ?? false })
   const whole = useSignal(false)
-  const order = columns.find((column) => column.name === by.value.name)
+  const order = columns.find((column) => column.name === sort.value.name)
   const { isRest = () => false } = props
-  const nest = (all: readonly Row[]) =>
-    nested(all, props.childrenOf, order, by.value.up).toSorted(
+  const nest = (allRows: readonly Row[]) =>
+    nested(allRows, props.childrenOf, order, sort.value.up).toSorted(
       (a, b) => Number(isRest(a)) - Number(isRest(b)),
     )
   const isLeaf = (row: Row): boolean => (props.childrenOf?.(row) ?? []).length === 0
@@ -91,8 +91,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   const shown = whole.value || printing.value ? rows : rows.slice(0, rowsMax)
   const drawn = useDeferred() ? shown : shown.slice(0, props.firstRows ?? firstRowsMax)
   const sortBy = (column: Column<Row>): void => {
-    const same = by.value.name === column.name
-    by.value = { name: column.name, up: same ? !by.value.up : !column.number }
+    const isCurrent = sort.value.name === column.name
+    sort.value = { name: column.name, up: isCurrent ? !sort.value.up : !column.number }
   }
   return (
     <section class="panel data-panel">
@@ -104,14 +104,14 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
             file={props.csv}
             columns={columns}
             rows={props.rows}
-            leaves={(all) => nest(all).filter(isLeaf)}
+            leaves={(allRows) => nest(allRows).filter(isLeaf)}
           />
         )}
       </header>
       {rows.length === 0 ? (
         <p class="muted no-rows">{props.empty ?? 'No data in this range.'}</p>
       ) : (
-        <Rows {...props} rows={drawn} sort={by.value} onSort={sortBy} />
+        <Rows {...props} rows={drawn} sort={sort.value} onSort={sortBy} />
       )}
       {shown.length < rows.length && (
         <p class="table-more">
@@ -134,13 +134,13 @@ interface SaveCsvProps<Row> {
 /** The whole table in the visible order, including rows that are not rendered. Children replace their row. */
 function SaveCsv<Row>({ file, columns, rows, leaves }: SaveCsvProps<Row>) {
   const { busy, problem, run } = useTask()
-  const left = useRef(new AbortController())
-  useEffect(() => () => left.current.abort(), [])
+  const controller = useRef(new AbortController())
+  useEffect(() => () => controller.current.abort(), [])
   const save = () =>
     run(async () => {
-      const { signal } = left.current
-      const all = leaves(file.all === undefined ? rows : await file.all(signal))
-      if (!signal.aborted) download(csvName(file, now()), tableCsv(columns, all))
+      const { signal } = controller.current
+      const csvRows = leaves(file.all === undefined ? rows : await file.all(signal))
+      if (!signal.aborted) download(csvName(file, now()), tableCsv(columns, csvRows))
     })
   return (
     <>
@@ -238,16 +238,16 @@ function HeadCell<Row>(props: {
   onSort: (column: Column<Row>) => void
 }) {
   const { column, sort, onSort } = props
-  const mine = sort.name === column.name
+  const isSorted = sort.name === column.name
   return (
     <th
       scope="col"
       class={column.number ? 'number' : ''}
-      aria-sort={mine ? (sort.up ? 'ascending' : 'descending') : undefined}
+      aria-sort={isSorted ? (sort.up ? 'ascending' : 'descending') : undefined}
     >
       <button type="button" title={column.about} onClick={() => onSort(column)}>
         {column.name}
-        <span aria-hidden="true">{mine ? (sort.up ? ' ↑' : ' ↓') : ''}</span>
+        <span aria-hidden="true">{isSorted ? (sort.up ? ' ↑' : ' ↓') : ''}</span>
       </button>
     </th>
   )
@@ -282,8 +282,8 @@ export function percentCell(share: number | null): number | null {
 }
 
 /** The change of a number in percent; empty without a previous value. */
-export function changeCell(now: number, before: number): number | null {
-  return before === 0 ? null : percentCell((now - before) / before)
+export function changeCell(now: number, previousCount: number): number | null {
+  return previousCount === 0 ? null : percentCell((now - previousCount) / previousCount)
 }
 
 /** Three significant digits, because durations are accurate to 2 %. */

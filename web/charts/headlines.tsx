@@ -14,9 +14,9 @@ export type Headline = { name: string; note?: string; href?: string } & (
 /** The value of a measure and of the previous period. */
 export function countLine(
   { name }: Pick<Measure, 'name'>,
-  { count: now, before }: { count: number; before: number | null },
+  { count: now, before: previousCount }: { count: number; before: number | null },
 ): Headline & { kind: 'count' } {
-  return { kind: 'count', name, now, before }
+  return { kind: 'count', name, now, before: previousCount }
 }
 
 export function Headlines({ period, lines }: { period: PeriodView; lines: Headline[] }) {
@@ -50,10 +50,11 @@ function Value({ line }: { line: Headline }) {
 }
 
 function Compared({ line, period }: { line: Headline; period: PeriodView }) {
-  const before = line.before ?? 0
-  const change = line.kind === 'count' ? changeOf(line.now ?? 0, before) : pointsOf(line.now, line.before)
+  const previousCount = line.before ?? 0
+  const change =
+    line.kind === 'count' ? changeOf(line.now ?? 0, previousCount) : pointsOf(line.now, line.before)
   if (change.text === '') return null
-  const from = line.kind === 'count' ? count(before) : percent(line.before)
+  const from = line.kind === 'count' ? count(previousCount) : percent(line.before)
   return (
     <span class="change" title={`${from} in the ${lengthName(period)} before`}>
       <ChangeMark change={change} /> {change.text === 'new' ? 'none before' : `from ${from}`}
@@ -81,19 +82,19 @@ interface Change {
 }
 
 /** "▲ 18 %"; "new" without a previous value; "12×" for large factors. */
-export function changeOf(now: number, before: number): Change {
-  if (now === before) return { arrow: '', text: now === 0 ? '' : 'no change' }
-  if (before === 0) return { arrow: '', text: 'new' }
-  const arrow = now > before ? '▲' : '▼'
-  if (now >= 11 * before) return { arrow, text: `${count(Math.round(now / before))}×` }
-  const percent = Math.round((Math.abs(now - before) / before) * 100)
+export function changeOf(now: number, previousCount: number): Change {
+  if (now === previousCount) return { arrow: '', text: now === 0 ? '' : 'no change' }
+  if (previousCount === 0) return { arrow: '', text: 'new' }
+  const arrow = now > previousCount ? '▲' : '▼'
+  if (now >= 11 * previousCount) return { arrow, text: `${count(Math.round(now / previousCount))}×` }
+  const percent = Math.round((Math.abs(now - previousCount) / previousCount) * 100)
   return { arrow, text: percent === 0 ? 'under 1 %' : `${percent} %` }
 }
 
 /** The change of a share from 0 to 1: "▲ 3 pts", computed from the rounded percentages. Null: no share. */
-export function pointsOf(now: number | null, before: number | null): Change {
-  if (now === null || before === null) return { arrow: '', text: '' }
-  const points = Math.round(now * 100) - Math.round(before * 100)
+export function pointsOf(now: number | null, previousShare: number | null): Change {
+  if (now === null || previousShare === null) return { arrow: '', text: '' }
+  const points = Math.round(now * 100) - Math.round(previousShare * 100)
   if (points === 0) return { arrow: '', text: 'no change' }
   return {
     arrow: points > 0 ? '▲' : '▼',

@@ -75,19 +75,19 @@ function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: st
   useLayoutEffect(() => {
     const element = host.current
     if (!element) return
-    const made = makeChart(element, drawn, scheme)
-    drawn.chart.current = made
+    const plot = makeChart(element, drawn, scheme)
+    drawn.chart.current = plot
     drawn.fed.current = drawn.props.current.series
     const sized = new ResizeObserver(() => {
       const { width, height } = sizeOf(element)
       // The first call reports the initial size. Setting a size draws again.
-      if (width !== made.width || height !== made.height) made.setSize({ width, height })
+      if (width !== plot.width || height !== plot.height) plot.setSize({ width, height })
     })
     sized.observe(element)
     return () => {
       sized.disconnect()
       drawn.chart.current = null
-      made.destroy()
+      plot.destroy()
     }
   }, [scheme, look])
   useLayoutEffect(() => {
@@ -105,7 +105,7 @@ function makeChart(element: HTMLElement, drawn: Drawn, theme: string): uPlot {
   const ink = readInk(
     element,
     theme,
-    series.map((one) => one.colour),
+    series.map((item) => item.colour),
   )
   const paths = lines ? stepLines : uPlot.paths.stepped?.({ align: 1 })
   const options = chartOptions(series, sizeOf(element), ink, paths, zone, drawn.props.current)
@@ -184,40 +184,40 @@ function point(drawn: Drawn, step: number | null): void {
   drawn.pointed.value = step
   if (step === null) drawn.anchor.value = null
   if (!chart) return
-  const at = (edge: number): number => chart.valToPos(edges[edge] ?? 0, 'x')
-  chart.setCursor({ left: step === null ? -10 : (at(step) + at(step + 1)) / 2, top: 10 }, false)
+  const xOf = (edge: number): number => chart.valToPos(edges[edge] ?? 0, 'x')
+  chart.setCursor({ left: step === null ? -10 : (xOf(step) + xOf(step + 1)) / 2, top: 10 }, false)
   const anchor = drawn.anchor.value
   const height = chart.over.clientHeight
   if (anchor === null || step === null) chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
   else {
     const from = Math.min(anchor, step)
     const to = Math.max(anchor, step) + 1
-    chart.setSelect({ left: at(from), top: 0, width: at(to) - at(from), height }, false)
+    chart.setSelect({ left: xOf(from), top: 0, width: xOf(to) - xOf(from), height }, false)
   }
 }
 
 function onKey(event: KeyboardEvent, drawn: Drawn): void {
   const { edges, onPick } = drawn.props.current
-  const here = drawn.pointed.value
+  const currentStep = drawn.pointed.value
   const last = edges.length - 2
   const moves: { [key: string]: number } = {
-    ArrowLeft: here === null ? last : Math.max(0, here - 1),
-    ArrowRight: here === null ? 0 : Math.min(last, here + 1),
+    ArrowLeft: currentStep === null ? last : Math.max(0, currentStep - 1),
+    ArrowRight: currentStep === null ? 0 : Math.min(last, currentStep + 1),
     Home: 0,
     End: last,
   }
   const to = moves[event.key]
   if (to !== undefined) {
-    drawn.anchor.value = event.shiftKey ? (drawn.anchor.value ?? here ?? to) : null
+    drawn.anchor.value = event.shiftKey ? (drawn.anchor.value ?? currentStep ?? to) : null
     point(drawn, to)
-  } else if (event.key === 'Escape' && here !== null) point(drawn, null)
-  else if (event.key === 'Enter' && here !== null) {
+  } else if (event.key === 'Escape' && currentStep !== null) point(drawn, null)
+  else if (event.key === 'Enter' && currentStep !== null) {
     const anchor = drawn.anchor.value
     point(drawn, null)
-    if (anchor === null) onPick(here, null)
+    if (anchor === null) onPick(currentStep, null)
     else {
-      const from = Math.min(anchor, here)
-      const until = Math.max(anchor, here) + 1
+      const from = Math.min(anchor, currentStep)
+      const until = Math.max(anchor, currentStep) + 1
       chooseSteps(edges, from, until)
     }
   } else return
@@ -226,12 +226,12 @@ function onKey(event: KeyboardEvent, drawn: Drawn): void {
 }
 
 /** Cached per theme, because reading a style makes the browser compute the styles of the whole page. */
-let known = { theme: '', values: new Map<string, string>() }
+let inkCache = { theme: '', values: new Map<string, string>() }
 
 /** `theme` is the visible theme. */
 function readInk(host: HTMLElement, theme: string, tokens: readonly string[]): ChartInk {
-  if (known.theme !== theme) known = { theme, values: new Map() }
-  const { values } = known
+  if (inkCache.theme !== theme) inkCache = { theme, values: new Map() }
+  const { values } = inkCache
   const font = values.get('font') ?? getComputedStyle(host).fontFamily
   values.set('font', font)
   const colour = (token: string): string => {
@@ -278,18 +278,18 @@ function StepTip(props: StepTipProps) {
   // Counts of several steps are added. Measures are not.
   const [from, to] =
     anchor === null || lines ? [step, step] : [Math.min(anchor, step), Math.max(anchor, step)]
-  const sumOf = (one: Series): number =>
-    one.counts.slice(from, to + 1).reduce((sum, events) => sum + events, 0)
+  const sumOf = (item: Series): number =>
+    item.counts.slice(from, to + 1).reduce((sum, events) => sum + events, 0)
   // In the order of the stack, top first.
   const rows = series
-    .map((one) => ({ ...one, sum: sumOf(one) }))
-    .filter((one) => one.sum > 0 || (lines && one.sum === 0))
+    .map((item) => ({ ...item, sum: sumOf(item) }))
+    .filter((row) => row.sum > 0 || (lines && row.sum === 0))
     .reverse()
-  const total = rows.reduce((sum, one) => sum + one.sum, 0)
-  const at = (edge: number): number => edges[edge] ?? 0
-  const x = chart.valToPos((at(step) + at(step + 1)) / 2, 'x') + chart.over.offsetLeft
+  const total = rows.reduce((sum, row) => sum + row.sum, 0)
+  const timeOf = (edge: number): number => edges[edge] ?? 0
+  const x = chart.valToPos((timeOf(step) + timeOf(step + 1)) / 2, 'x') + chart.over.offsetLeft
   const right = x > chart.width / 2
-  const running = at(step + 1) > props.endMs
+  const running = timeOf(step + 1) > props.endMs
   return (
     <div
       class="step-tip panel"
@@ -297,7 +297,7 @@ function StepTip(props: StepTipProps) {
       style={right ? { right: `${chart.width - x + 12}px` } : { left: `${x + 12}px` }}
     >
       <p class="muted">
-        {stepName(at(from), at(to + 1), zone)}
+        {stepName(timeOf(from), timeOf(to + 1), zone)}
         {running && ', so far'} <span class="zone-name">{zone}</span>
       </p>
       {!lines && (
@@ -307,11 +307,11 @@ function StepTip(props: StepTipProps) {
       )}
       {lines && rows.length === 0 && <p>No data</p>}
       <ul>
-        {rows.slice(0, rowsMax).map((one) => (
-          <li key={one.name}>
-            <i class="series-mark" style={{ background: `var(--${one.colour})` }} />
-            <Text value={one.name} max={28} />
-            <b>{showValue(one.sum)}</b>
+        {rows.slice(0, rowsMax).map((row) => (
+          <li key={row.name}>
+            <i class="series-mark" style={{ background: `var(--${row.colour})` }} />
+            <Text value={row.name} max={28} />
+            <b>{showValue(row.sum)}</b>
           </li>
         ))}
       </ul>

@@ -94,10 +94,10 @@ interface SecretDialogProps {
 
 /** Shows a secret once, such as a new key, with a copy button. It closes only after a confirmation. */
 export function SecretDialog(props: SecretDialogProps) {
-  const { title, about, label, secret, copyLabel, onClose, children } = props
+  const { title, about: description, label, secret, copyLabel, onClose, children } = props
   return (
     <Dialog title={title} sticky onClose={onClose}>
-      <p>{about}</p>
+      <p>{description}</p>
       <div class="secret">
         <output class="mono" tabIndex={0} aria-label={label}>
           {secret}
@@ -138,7 +138,7 @@ export function FormDialog(props: FormDialogProps) {
           const form = new FormData(event.currentTarget)
           let stays = false
           void run(async () => void (stays = (await onSubmit(form)) === 'stay')).then(
-            (done) => done && !stays && onClose(),
+            (isDone) => isDone && !stays && onClose(),
           )
         }}
       >

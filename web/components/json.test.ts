@@ -35,10 +35,10 @@ describe('fieldText', () => {
 
   test('returns a text of equal value for any object', () => {
     fc.assert(
-      fc.property(fc.jsonValue({ maxDepth: 4 }), fc.jsonValue({ maxDepth: 2 }), (event, other) => {
-        const json = JSON.stringify({ other, event, after: other })
-        const found = fieldText(json, 'event')
-        expect(found === null ? null : JSON.parse(found)).toEqual(JSON.parse(JSON.stringify(event)))
+      fc.property(fc.jsonValue({ maxDepth: 4 }), fc.jsonValue({ maxDepth: 2 }), (event, otherValue) => {
+        const json = JSON.stringify({ other: otherValue, event, after: otherValue })
+        const eventText = fieldText(json, 'event')
+        expect(eventText === null ? null : JSON.parse(eventText)).toEqual(JSON.parse(JSON.stringify(event)))
       }),
     )
   })

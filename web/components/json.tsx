@@ -110,14 +110,14 @@ export function fieldText(json: string, name: string): string | null {
   let depth = 0
   let key: string | null = null
   let value: string[] | null = null
-  let found: string | null = null
+  let fieldValue: string | null = null
   for (const text of scan(json)) {
     const opens = text === '{' || text === '['
     const closes = text === '}' || text === ']'
     if (closes) depth -= 1
     const ends = (closes && depth === 0) || (text === ',' && depth === 1)
     if (ends && value !== null) {
-      found = value.join('')
+      fieldValue = value.join('')
       value = null
     }
     if (ends) key = null
@@ -126,7 +126,7 @@ export function fieldText(json: string, name: string): string | null {
     else if (depth === 1 && text.startsWith('"')) key = JSON.parse(text) as string
     if (opens) depth += 1
   }
-  return found
+  return fieldValue
 }
 
 function kindOf(text: string): JsonToken['kind'] {

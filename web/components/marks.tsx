@@ -38,8 +38,8 @@ export function Vial(props: { trust: string }) {
 const knownClasses = ['webmcp', 'dom', 'screenshot', 'crawler']
 
 export function ClassMark(props: { class: string }) {
-  const known = knownClasses.includes(props.class) ? props.class : 'other'
-  return <i class={`class-mark ${known}`} title={`class: ${props.class}`} aria-hidden="true" />
+  const shownClass = knownClasses.includes(props.class) ? props.class : 'other'
+  return <i class={`class-mark ${shownClass}`} title={`class: ${props.class}`} aria-hidden="true" />
 }
 
 const toneOf: { [outcome: string]: string } = {

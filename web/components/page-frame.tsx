@@ -196,7 +196,7 @@ export function watchForEvents(restMs = 0): () => void {
     if (events.length > 0 && overview.peek()?.total === 0) refresh()
     await followLive({
       after: live,
-      open: (after, signal) => api.live(filter, after, signal),
+      open: (position, signal) => api.live(filter, position, signal),
       onEvents: refresh,
       onState: () => {},
       onForgotten: () => {},

@@ -33,10 +33,10 @@ export function Problem(props: { error: ApiError; onRetry?: () => void; children
 
 /** The issue texts of an error that differ from its message; many errors repeat it. */
 export function furtherIssues(error: { message: string; issues: { message: string }[] }): string {
-  const seen = new Set([error.message])
+  const messages = new Set([error.message])
   return error.issues
     .map(({ message }) => message)
-    .filter((message) => !seen.has(message) && seen.add(message))
+    .filter((message) => !messages.has(message) && messages.add(message))
     .join(' ')
 }
 

@@ -60,7 +60,7 @@ export function DoorSentence({ record: { door, key }, keys, judgedSince }: Recor
   if (door === null)
     return (
       <>
-        Not recorded{before(judgedSince)}
+        Not recorded{formatBefore(judgedSince)}
         {keyed}
       </>
     )
@@ -74,7 +74,8 @@ export function DoorSentence({ record: { door, key }, keys, judgedSince }: Recor
   )
 }
 
-const before = (iso: string | null): string => (iso === null ? '' : ` before ${dayName(Date.parse(iso))}`)
+const formatBefore = (iso: string | null): string =>
+  iso === null ? '' : ` before ${dayName(Date.parse(iso))}`
 
 const words: { readonly [verdict: string]: string } = {
   verified: 'Verified',
@@ -104,17 +105,17 @@ export function VerdictSentence(props: RecordedProps) {
       </>
     )
   if (judgedBy === 'unknown') {
-    const why = verdictSentence({ ...event.agent, verdict }, event.metadata?.address)
+    const sentence = verdictSentence({ ...event.agent, verdict }, event.metadata?.address)
     return (
       <>
         <b>
           <Text value={wordOf(verdict)} max={40} />
         </b>
-        . Judge not recorded{judgedSince === null ? '' : ` (stored${before(judgedSince)})`}.
-        {why !== null && (
+        . Judge not recorded{judgedSince === null ? '' : ` (stored${formatBefore(judgedSince)})`}.
+        {sentence !== null && (
           <>
             {' '}
-            <Text value={why} multiline />
+            <Text value={sentence} multiline />
           </>
         )}
       </>
@@ -128,9 +129,9 @@ function OwnVerdict({ event, record, keys, verdict }: RecordedProps & { verdict:
   const { observedBy, evidence, network } = record
   // The list is named below, with its date and digest.
   const proof = { ...evidence, list: null, listDate: null }
-  const why = verdictSentence({ vendor: event.agent?.vendor, verdict, evidence: proof }, network)
+  const sentence = verdictSentence({ vendor: event.agent?.vendor, verdict, evidence: proof }, network)
   const isReported = observedBy !== null && observedBy !== 'appliance'
-  const what = evidence?.['method'] === 'signature' ? 'a request' : 'an address'
+  const subject = evidence?.['method'] === 'signature' ? 'a request' : 'an address'
   return (
     <>
       <b>
@@ -138,14 +139,14 @@ function OwnVerdict({ event, record, keys, verdict }: RecordedProps & { verdict:
       </b>
       {isReported && (
         <>
-          , from {what} that <KeyName id={observedBy} label={keys[observedBy]} /> reported
+          , from {subject} that <KeyName id={observedBy} label={keys[observedBy]} /> reported
         </>
       )}
       .
-      {why !== null && (
+      {sentence !== null && (
         <>
           {' '}
-          <Text value={why} multiline />
+          <Text value={sentence} multiline />
         </>
       )}
       <Judged evidence={evidence} receivedAt={record.receivedAt} />

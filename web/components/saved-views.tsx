@@ -43,13 +43,13 @@ export function SavedViews(props: SavedViewsProps) {
 /** The last deleted view can be restored until another is deleted or the page closes. */
 const deleted = signal<SavedView | null>(null)
 
-function ViewPanel({ what, path, searchOf, hasLocal }: SavedViewsProps) {
+function ViewPanel({ what: noun, path, searchOf, hasLocal }: SavedViewsProps) {
   // Of its own: a view that is saved while the list loads is not dropped.
   const loading = useTask()
   const { busy, problem, run } = useTask()
-  const all = savedViews()
+  const allViews = savedViews()
   const error = problem.value ?? loading.problem.value
-  const views = all?.filter((view) => viewPath(view) === path)
+  const views = allViews?.filter((view) => viewPath(view) === path)
   const may = maySaveViews(session.value)
   useEffect(() => void loading.run(loadViews), [])
   return (
@@ -58,7 +58,7 @@ function ViewPanel({ what, path, searchOf, hasLocal }: SavedViewsProps) {
       {views?.length === 0 && (
         <p class="muted">
           {may
-            ? `No saved views yet. Save these ${what} under a name to share them.`
+            ? `No saved views yet. Save these ${noun} under a name to share them.`
             : 'No saved views yet. An analyst or admin can save one.'}
         </p>
       )}
@@ -75,7 +75,7 @@ function ViewPanel({ what, path, searchOf, hasLocal }: SavedViewsProps) {
             class="link-button"
             onClick={() => {
               const back = deleted.peek()
-              if (back) void run(() => restoreView(back)).then((done) => done && (deleted.value = null))
+              if (back) void run(() => restoreView(back)).then((isDone) => isDone && (deleted.value = null))
             }}
           >
             Undo
@@ -83,7 +83,7 @@ function ViewPanel({ what, path, searchOf, hasLocal }: SavedViewsProps) {
         </p>
       )}
       {may && hasLocal && <LocalViews run={run} searchOf={searchOf} />}
-      {may && <SaveForm views={all ?? []} what={what} run={run} searchOf={searchOf} />}
+      {may && <SaveForm views={allViews ?? []} what={noun} run={run} searchOf={searchOf} />}
       <p class="muted">
         {may
           ? 'Saved views are visible to all members of the organization.'
@@ -107,10 +107,10 @@ function ViewRow({ view, may, run, path, searchOf }: ViewRowProps) {
   const rename = (): void => {
     const trimmed = name.peek()?.trim() ?? ''
     if (trimmed === '' || trimmed === view.name) name.value = null
-    else void run(() => renameView(view.id, trimmed)).then((done) => done && (name.value = null))
+    else void run(() => renameView(view.id, trimmed)).then((isDone) => isDone && (name.value = null))
   }
   const remove = (): void => {
-    void run(() => deleteView(view.id)).then((done) => done && (deleted.value = view))
+    void run(() => deleteView(view.id)).then((isDone) => isDone && (deleted.value = view))
   }
   if (name.value !== null) {
     return (
@@ -167,7 +167,7 @@ interface SaveFormProps extends Pick<SavedViewsProps, 'what' | 'searchOf'> {
   run: Run
 }
 
-function SaveForm({ views, run, what, searchOf }: SaveFormProps) {
+function SaveForm({ views, run, what: noun, searchOf }: SaveFormProps) {
   const name = useSignal('')
   const field = useId()
   const trimmed = name.value.trim()
@@ -175,11 +175,11 @@ function SaveForm({ views, run, what, searchOf }: SaveFormProps) {
   const save = (): void => {
     if (trimmed === '') return
     const search = searchOf(place.peek().search)
-    void run(() => saveView({ name: trimmed, search })).then((done) => done && (name.value = ''))
+    void run(() => saveView({ name: trimmed, search })).then((isDone) => isDone && (name.value = ''))
   }
   return (
     <>
-      <label for={field}>Save these {what} as</label>
+      <label for={field}>Save these {noun} as</label>
       <div class="view-form">
         <input
           id={field}

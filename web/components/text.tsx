@@ -85,15 +85,15 @@ export function hiddenName(codePoint: string): string {
 
 /** Splits a text into visible parts and hidden characters. */
 export function segments(text: string): TextSegment[] {
-  const found: TextSegment[] = []
+  const segmentList: TextSegment[] = []
   let from = 0
   for (const match of text.matchAll(hiddenCharacter)) {
-    if (match.index > from) found.push({ text: text.slice(from, match.index), hidden: false })
-    found.push({ text: codePointName(match[0]), hidden: true })
+    if (match.index > from) segmentList.push({ text: text.slice(from, match.index), hidden: false })
+    segmentList.push({ text: codePointName(match[0]), hidden: true })
     from = match.index + match[0].length
   }
-  if (from < text.length) found.push({ text: text.slice(from), hidden: false })
-  return found
+  if (from < text.length) segmentList.push({ text: text.slice(from), hidden: false })
+  return segmentList
 }
 
 /** The same as plain text, for tooltips and labels: "pay\u202Elap" → "pay[U+202E]lap". */

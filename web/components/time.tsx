@@ -37,7 +37,7 @@ export function Minute({ iso }: { iso: string }) {
   )
 }
 
-const other = 'other'
+const otherChoice = 'other'
 
 /** The time zone menu: the browser's zone, UTC, or any zone by name. */
 export function ZoneChoice() {
@@ -52,7 +52,7 @@ export function ZoneChoice() {
         onChange={(event) => {
           const name = event.currentTarget.value
           event.currentTarget.value = zone.peek()
-          if (name === other) choosing.value = true
+          if (name === otherChoice) choosing.value = true
           else chooseZone(name)
         }}
       >
@@ -61,7 +61,7 @@ export function ZoneChoice() {
             {name}
           </option>
         ))}
-        <option value={other}>Other time zone…</option>
+        <option value={otherChoice}>Other time zone…</option>
       </select>
       {choosing.value && <OtherZone onClose={() => (choosing.value = false)} />}
     </span>
@@ -72,15 +72,15 @@ function OtherZone({ onClose }: { onClose: () => void }) {
   const listId = useId()
   const zones = allZones()
   const typed = useSignal('')
-  const known = zones.find((name) => name.toLowerCase() === typed.value.trim().toLowerCase())
+  const knownZone = zones.find((name) => name.toLowerCase() === typed.value.trim().toLowerCase())
   return (
     <Dialog title="Time zone" onClose={onClose}>
       <form
         class="zone-form"
         onSubmit={(event) => {
           event.preventDefault()
-          if (known === undefined) return
-          chooseZone(known)
+          if (knownZone === undefined) return
+          chooseZone(knownZone)
           onClose()
         }}
       >
@@ -101,7 +101,7 @@ function OtherZone({ onClose }: { onClose: () => void }) {
           ))}
         </datalist>
         <p class="muted">
-          {typed.value.trim() !== '' && known === undefined
+          {typed.value.trim() !== '' && knownZone === undefined
             ? 'Unknown time zone.'
             : 'Applies to times, charts, date fields and saved files in this browser.'}
         </p>
@@ -109,7 +109,7 @@ function OtherZone({ onClose }: { onClose: () => void }) {
           <button type="button" class="button" onClick={onClose}>
             Cancel
           </button>
-          <button type="submit" class="button primary" aria-disabled={known === undefined}>
+          <button type="submit" class="button primary" aria-disabled={knownZone === undefined}>
             Use time zone
           </button>
         </div>

@@ -51,10 +51,15 @@ test('other verdicts have no sentence, and no field breaks it', () => {
     { requiredKeys: [] },
   )
   fc.assert(
-    fc.property(verdict, fc.oneof(evidence, fc.jsonValue()), fc.jsonValue(), (given, of, vendor) => {
-      const text = verdictSentence({ verdict: given, evidence: of, vendor }, vendor)
-      expect(text === null || typeof text === 'string').toBe(true)
-      if (text !== null) expect(text).not.toContain('[object')
-    }),
+    fc.property(
+      verdict,
+      fc.oneof(evidence, fc.jsonValue()),
+      fc.jsonValue(),
+      (givenVerdict, proof, vendor) => {
+        const text = verdictSentence({ verdict: givenVerdict, evidence: proof, vendor }, vendor)
+        expect(text === null || typeof text === 'string').toBe(true)
+        if (text !== null) expect(text).not.toContain('[object')
+      },
+    ),
   )
 })

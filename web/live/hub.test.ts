@@ -5,14 +5,14 @@ import type { ReceivedEvent } from '../api/event-shapes.ts'
 import { followLive } from './live.ts'
 import { createHub, type HubSource } from './hub.ts'
 
-const at = '2026-06-23T12:00:00.000Z'
+const occurredAt = '2026-06-23T12:00:00.000Z'
 const received = (n: number): ReceivedEvent => ({
-  receivedAt: at,
+  receivedAt: occurredAt,
   event: {
     id: `e${n}`,
     siteId: n % 2 === 0 ? 'even' : 'odd',
     sessionId: 'x',
-    occurredAt: at,
+    occurredAt: occurredAt,
     type: 'a.b',
     outcome: 'success',
   },
@@ -41,11 +41,11 @@ function appliance() {
       await Bun.sleep(0)
       return new Response(body)
     },
-    async missed({ where = [] }, after, until) {
+    async missed({ where: filters = [] }, afterCursor, until) {
       await Bun.sleep(1)
-      const from = Number(after)
+      const from = Number(afterCursor)
       const to = Math.min(Number(until), from + 3) // small pages, so that a tab needs several
-      const expected = where[0]?.value
+      const expected = filters[0]?.value
       const events = Array.from({ length: Math.max(0, to - from) }, (_, index) => received(from + index + 1))
       return Response.json({
         events: events.filter(({ event }) => expected === undefined || event.siteId === expected),
@@ -75,9 +75,9 @@ function appliance() {
   }
 }
 
-function tab(hub: ReturnType<typeof createHub>, after: number, siteId: string | null) {
+function tab(hub: ReturnType<typeof createHub>, afterPosition: number, siteId: string | null) {
   const stop = new AbortController()
-  const seen: string[] = []
+  const seenIds: string[] = []
   const filter = {
     types: [],
     outcomes: [],
@@ -102,20 +102,20 @@ function tab(hub: ReturnType<typeof createHub>, after: number, siteId: string | 
         reject(new DOMException('given up', 'AbortError'))
       })
     })
-  const done = followLive({
-    after: `${after}`,
+  const followPromise = followLive({
+    after: `${afterPosition}`,
     open,
-    onEvents: (events) => seen.push(...events.map(({ event }) => event.id)),
+    onEvents: (events) => seenIds.push(...events.map(({ event }) => event.id)),
     onState: () => {},
     onForgotten: () => {},
     signal: stop.signal,
     wait: () => Bun.sleep(1),
   })
   const expected = (last: number) =>
-    Array.from({ length: last - after }, (_, index) => received(after + index + 1).event)
+    Array.from({ length: last - afterPosition }, (_, index) => received(afterPosition + index + 1).event)
       .filter((event) => siteId === null || event.siteId === siteId)
       .map((event) => event.id)
-  return { stop, seen, done, expected }
+  return { stop, seen: seenIds, done: followPromise, expected }
 }
 
 const step = fc.oneof(
@@ -127,52 +127,56 @@ const step = fc.oneof(
 test('each tab receives its events once and in order, over one stream', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.nat(5), async (steps, behind) => {
-      const one = appliance()
-      const hub = createHub(one.source)
+      const fakeAppliance = appliance()
+      const hub = createHub(fakeAppliance.source)
       const tabs: ReturnType<typeof tab>[] = []
-      for (const what of [...steps, 'join' as const, 'arrive' as const]) {
-        if (what === 'arrive') one.arrive()
-        else if (what === 'cut') one.cut()
-        else if (what === 'pause') await Bun.sleep(3)
-        else if (what === 'leave') tabs.shift()?.stop.abort()
-        else tabs.push(tab(hub, Math.max(0, one.last() - behind), what === 'join' ? null : 'even'))
-        expect(one.streams()).toBeLessThanOrEqual(1)
+      for (const currentStep of [...steps, 'join' as const, 'arrive' as const]) {
+        if (currentStep === 'arrive') fakeAppliance.arrive()
+        else if (currentStep === 'cut') fakeAppliance.cut()
+        else if (currentStep === 'pause') await Bun.sleep(3)
+        else if (currentStep === 'leave') tabs.shift()?.stop.abort()
+        else
+          tabs.push(
+            tab(hub, Math.max(0, fakeAppliance.last() - behind), currentStep === 'join' ? null : 'even'),
+          )
+        expect(fakeAppliance.streams()).toBeLessThanOrEqual(1)
       }
-      const whole = () => tabs.every(({ seen, expected }) => seen.length >= expected(one.last()).length)
+      const whole = () =>
+        tabs.every(({ seen: seenIds, expected }) => seenIds.length >= expected(fakeAppliance.last()).length)
       for (let waited = 0; waited < 400 && !whole(); waited++) await Bun.sleep(2)
-      for (const { seen, expected } of tabs) expect(seen).toEqual(expected(one.last()))
+      for (const { seen: seenIds, expected } of tabs) expect(seenIds).toEqual(expected(fakeAppliance.last()))
       for (const { stop } of tabs) stop.abort()
-      await Promise.all(tabs.map(({ done }) => done))
+      await Promise.all(tabs.map(({ done: followPromise }) => followPromise))
     }),
     { numRuns: 60 },
   )
 }, 30_000)
 
 test('a tab that reconnects at once finds the stream open; without tabs the stream closes', async () => {
-  const one = appliance()
-  const hub = createHub(one.source)
+  const fakeAppliance = appliance()
+  const hub = createHub(fakeAppliance.source)
   for (let time = 0; time < 5; time++) {
-    const visit = tab(hub, one.last(), null)
-    one.arrive()
+    const visit = tab(hub, fakeAppliance.last(), null)
+    fakeAppliance.arrive()
     while (visit.seen.length === 0) await Bun.sleep(1)
     visit.stop.abort()
     await visit.done
   }
-  expect(one.opened()).toBe(1)
+  expect(fakeAppliance.opened()).toBe(1)
   await Bun.sleep(60)
-  expect(one.streams()).toBe(0)
+  expect(fakeAppliance.streams()).toBe(0)
 })
 
 test('an error response of the appliance reaches the tab unchanged', async () => {
-  const one = appliance()
-  const hub = createHub({ ...one.source, missed: async () => new Response('no', { status: 400 }) })
+  const fakeAppliance = appliance()
+  const hub = createHub({ ...fakeAppliance.source, missed: async () => new Response('no', { status: 400 }) })
   const refused = Promise.withResolvers<Response>()
-  const nothing = () => {}
+  const noop = () => {}
   hub.follow({ types: [], outcomes: [] }, '0', {
-    begin: nothing,
-    text: nothing,
-    end: nothing,
-    unreachable: nothing,
+    begin: noop,
+    text: noop,
+    end: noop,
+    unreachable: noop,
     refuse: refused.resolve,
   })
   const answer = await refused.promise

@@ -20,7 +20,7 @@ export interface HubSource {
   /** Opens the unfiltered stream at the current position. */
   stream: (signal: AbortSignal) => Promise<Response>
   /** Fetches the events of a filter between two positions. */
-  missed: (filter: EventFilter, after: string, until: string, signal: AbortSignal) => Promise<Response>
+  missed: (filter: EventFilter, position: string, until: string, signal: AbortSignal) => Promise<Response>
   lingerMs?: number
   silenceMsMax?: number
 }
@@ -59,11 +59,11 @@ export function createHub(source: HubSource) {
   const hub: Hub = { source, tabs: new Set(), stream: null, streamAt: '', linger: undefined }
   return {
     /** Follows the stream from `after` until the returned function is called or the sink ends. */
-    follow(filter: EventFilter, after: string, sink: LiveSink): () => void {
+    follow(filter: EventFilter, position: string, sink: LiveSink): () => void {
       const stop = new AbortController()
       const tab: Tab = { filter, sink, begun: false, waiting: [], known: new Set() }
       clearTimeout(hub.linger)
-      join(hub, tab, after, stop.signal).catch(() => {
+      join(hub, tab, position, stop.signal).catch(() => {
         // A tab that was notified and removed already knows about the break.
         const wasNotified = !hub.tabs.delete(tab) && tab.begun
         if (!stop.signal.aborted && !wasNotified) notifyEnd(tab)
@@ -76,15 +76,15 @@ export function createHub(source: HubSource) {
   }
 }
 
-function notifyEnd({ begun, sink }: Tab): void {
-  if (begun) sink.end()
+function notifyEnd({ begun: hasBegun, sink }: Tab): void {
+  if (hasBegun) sink.end()
   else sink.unreachable()
 }
 
 /** Notifies every tab of a break. Each reconnects with its own position. */
-function breakOff(hub: Hub, of: AbortController): void {
-  if (hub.stream?.stop !== of) return
-  of.abort()
+function breakOff(hub: Hub, controller: AbortController): void {
+  if (hub.stream?.stop !== controller) return
+  controller.abort()
   hub.stream = null
   for (const tab of hub.tabs) notifyEnd(tab)
   hub.tabs.clear()
@@ -130,7 +130,7 @@ function leave(hub: Hub, tab: Tab): void {
   }, hub.source.lingerMs ?? lingerMsDefault)
 }
 
-async function join(hub: Hub, tab: Tab, after: string, signal: AbortSignal): Promise<void> {
+async function join(hub: Hub, tab: Tab, startPosition: string, signal: AbortSignal): Promise<void> {
   const { source, tabs } = hub
   const refused = await opened(hub)
   if (signal.aborted) return
@@ -138,7 +138,7 @@ async function join(hub: Hub, tab: Tab, after: string, signal: AbortSignal): Pro
   // From here on, events of the stream are queued. The fetch below ends at the stream's position.
   tabs.add(tab)
   const until = hub.streamAt
-  const missed = await walk(source, tab.filter, [after, until], signal, ({ events, position }) => {
+  const missed = await walk(source, tab.filter, [startPosition, until], signal, ({ events, position }) => {
     if (!tabs.has(tab)) return
     if (!tab.begun) tab.sink.begin()
     tab.begun = true
@@ -147,7 +147,7 @@ async function join(hub: Hub, tab: Tab, after: string, signal: AbortSignal): Pro
   // The tab may be ahead of the stream. Its events must not be sent twice.
   const ahead =
     missed === 'ahead' &&
-    (await walk(source, tab.filter, [until, after], signal, ({ events }) => {
+    (await walk(source, tab.filter, [until, startPosition], signal, ({ events }) => {
       for (const { event } of events) tab.known.add(event.id)
     }))
   const answer = missed instanceof Response ? missed : ahead
@@ -165,11 +165,11 @@ async function join(hub: Hub, tab: Tab, after: string, signal: AbortSignal): Pro
 async function walk(
   source: HubSource,
   filter: EventFilter,
-  [after, until]: [string, string],
+  [startPosition, until]: [string, string],
   signal: AbortSignal,
   onPage: (page: Missed) => void,
 ): Promise<'behind' | 'ahead' | Response> {
-  let position = after
+  let position = startPosition
   for (;;) {
     const answer = await source.missed(filter, position, until, signal)
     if (!answer.ok) return answer
@@ -193,10 +193,14 @@ function hand(tabs: ReadonlySet<Tab>, messages: StreamMessage[]): void {
     const open = [...tabs].filter((tab) => tab.waiting === null)
     if (open.length === 0) continue
     const { events } = JSON.parse(message.data) as { events: ReceivedEvent[] }
-    for (const { filter, known, sink } of open) {
-      const mine = events.filter((one) => !known.has(one.event.id) && matchesFilter(filter, one))
+    for (const { filter, known: knownIds, sink } of open) {
+      const tabEvents = events.filter(
+        (candidate) => !knownIds.has(candidate.event.id) && matchesFilter(filter, candidate),
+      )
       sink.text(
-        mine.length > 0 ? eventsText(message.id, mine) : `id: ${message.id}\nevent: moved\ndata: {}\n\n`,
+        tabEvents.length > 0
+          ? eventsText(message.id, tabEvents)
+          : `id: ${message.id}\nevent: moved\ndata: {}\n\n`,
       )
     }
   }
@@ -253,18 +257,20 @@ const isOneOf = (accepted: readonly string[], value: unknown): boolean =>
 
 const isOfType = (accepted: readonly string[], type: string): boolean =>
   accepted.length === 0 ||
-  accepted.some((one) => (one.endsWith('.*') ? type.startsWith(one.slice(0, -1)) : type === one))
+  accepted.some((pattern) =>
+    pattern.endsWith('.*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern,
+  )
 
 /** Unknown filters match every event, because an extra event is better than a missing one. */
 export function matchesFilter(
-  { types, outcomes, where = [] }: EventFilter,
+  { types, outcomes, where: conditions = [] }: EventFilter,
   received: ReceivedEvent,
 ): boolean {
   const { event, receivedAt } = received
   if (!isOfType(types, event.type) || !isOneOf(outcomes, event.outcome)) return false
   const byField = new Map<Field, string[]>()
   const atMs = eventTimeMs(Date.parse(event.occurredAt), Date.parse(receivedAt))
-  for (const { name, value } of where) {
+  for (const { name, value } of conditions) {
     if (name === 'since' && atMs < Date.parse(value)) return false
     if (name === 'until' && atMs >= Date.parse(value)) return false
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined

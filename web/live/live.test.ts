@@ -4,10 +4,17 @@ import { ApiError, type ReceivedEvent } from '../api/api.ts'
 import { followLive, type LiveState } from './live.ts'
 
 function received(n: number): ReceivedEvent {
-  const at = '2026-06-23T12:00:00.000Z'
+  const occurredAt = '2026-06-23T12:00:00.000Z'
   return {
-    receivedAt: at,
-    event: { id: `e${n}`, siteId: 's', sessionId: 'x', occurredAt: at, type: 'a.b', outcome: 'success' },
+    receivedAt: occurredAt,
+    event: {
+      id: `e${n}`,
+      siteId: 's',
+      sessionId: 'x',
+      occurredAt: occurredAt,
+      type: 'a.b',
+      outcome: 'success',
+    },
   }
 }
 
@@ -17,10 +24,10 @@ const message = (n: number): string =>
 /** A server of events 1 to `last`, whose connections break after the given numbers of characters. */
 function brokenServer(last: number, breaks: number[]) {
   const requested: string[] = []
-  const done = Promise.withResolvers<void>()
-  const open = (after: string): Promise<Response> => {
-    requested.push(after)
-    const from = Number(after)
+  const doneSignal = Promise.withResolvers<void>()
+  const open = (afterCursor: string): Promise<Response> => {
+    requested.push(afterCursor)
+    const from = Number(afterCursor)
     let text = ': hello\n\n'
     for (let n = from + 1; n <= last; n++) text += message(n)
     const cut = breaks.shift()
@@ -28,24 +35,27 @@ function brokenServer(last: number, breaks: number[]) {
       start(controller) {
         controller.enqueue(new TextEncoder().encode(cut === undefined ? text : text.slice(0, cut)))
         if (cut !== undefined) controller.error(new Error('cut'))
-        else if (from === last) done.resolve()
+        else if (from === last) doneSignal.resolve()
         else controller.close()
       },
     })
     return Promise.resolve(new Response(body))
   }
-  return { open, requested, done: done.promise }
+  return { open, requested, done: doneSignal.promise }
 }
 
-async function follow(open: (after: string, signal: AbortSignal) => Promise<Response>, until: Promise<void>) {
+async function follow(
+  open: (afterCursor: string, signal: AbortSignal) => Promise<Response>,
+  until: Promise<void>,
+) {
   const stop = new AbortController()
-  const seen: string[] = []
+  const seenIds: string[] = []
   const states: LiveState['state'][] = []
   let forgotten = 0
   const following = followLive({
     after: '0',
     open,
-    onEvents: (events) => seen.push(...events.map((item) => item.event.id)),
+    onEvents: (events) => seenIds.push(...events.map((item) => item.event.id)),
     onState: ({ state }) => states.push(state),
     onForgotten: () => (forgotten += 1),
     signal: stop.signal,
@@ -53,15 +63,15 @@ async function follow(open: (after: string, signal: AbortSignal) => Promise<Resp
   })
   await Promise.race([until, following])
   stop.abort()
-  return { seen, states, forgotten }
+  return { seen: seenIds, states, forgotten }
 }
 
 test('law: events arrive once and in order, wherever the connection breaks', async () => {
   const whole = message(1).length
   for (const breaks of [[], [0], [5, 20], [9 + whole, 9 + whole - 1, 40], [whole, whole, whole, whole]]) {
     const server = brokenServer(6, [...breaks])
-    const { seen } = await follow(server.open, server.done)
-    expect(seen).toEqual(['e1', 'e2', 'e3', 'e4', 'e5', 'e6'])
+    const { seen: seenIds } = await follow(server.open, server.done)
+    expect(seenIds).toEqual(['e1', 'e2', 'e3', 'e4', 'e5', 'e6'])
   }
 })
 
@@ -104,14 +114,14 @@ describe('responses that are not a stream', () => {
   })
 
   test('an overloaded server is retried, and the state shows it', async () => {
-    let left = 3
+    let failuresLeft = 3
     const server = brokenServer(1, [])
-    const open = (after: string): Promise<Response> =>
-      left-- > 0
+    const open = (afterCursor: string): Promise<Response> =>
+      failuresLeft-- > 0
         ? Promise.reject(new ApiError(503, 'overloaded', 'busy', { retryAfterS: 1 }))
-        : server.open(after)
-    const { seen, states } = await follow(open, server.done)
-    expect(seen).toEqual(['e1'])
+        : server.open(afterCursor)
+    const { seen: seenIds, states } = await follow(open, server.done)
+    expect(seenIds).toEqual(['e1'])
     expect(states.slice(0, 2)).toEqual(['connecting', 'lost'])
     expect(states).toContain('live')
   })

@@ -12,7 +12,7 @@ export function isRefused(error: ApiError | null): boolean {
 
 interface LiveOptions {
   after: string // the position to continue from
-  open: (after: string, signal: AbortSignal) => Promise<Response>
+  open: (position: string, signal: AbortSignal) => Promise<Response>
   onEvents: (events: ReceivedEvent[]) => void
   onState: (state: LiveState) => void
   /** The server does not know the position, because its data folder changed. Start over with the newest page. */
@@ -27,18 +27,18 @@ const retryMs = [250, 500, 1_000, 2_000, 4_000] as const
 /** Runs until `signal` aborts. The position advances only after events were handled, so no gap can occur. */
 export async function followLive(options: LiveOptions): Promise<void> {
   const { open, onState, signal, wait = sleep } = options
-  let { after } = options
+  let { after: lastPosition } = options
   let failures = 0
   while (!signal.aborted) {
     onState(failures === 0 ? { state: 'connecting' } : { state: 'lost', error: null, retryInMs: 0 })
     let error: ApiError | null = null
     let openedAtMs = Number.POSITIVE_INFINITY
     try {
-      const answer = await open(after, signal)
+      const answer = await open(lastPosition, signal)
       failures = 0
       openedAtMs = performance.now()
       onState({ state: 'live' })
-      await readStream(answer, options, (position) => (after = position))
+      await readStream(answer, options, (position) => (lastPosition = position))
       // The server ends every stream after 30 minutes. It is opened again at once.
       if (performance.now() - openedAtMs > 60_000) continue
     } catch (cause) {

@@ -9,37 +9,37 @@ const hubs = new Map<string, ReturnType<typeof createHub>>()
 
 function hubOf(base: string, reader: string) {
   const key = JSON.stringify([base, reader])
-  const known = hubs.get(key)
-  if (known) return known
+  const existingHub = hubs.get(key)
+  if (existingHub) return existingHub
   const ask = (path: string, signal: AbortSignal, accept: string) =>
     fetch(base + path, { credentials: 'same-origin', cache: 'no-store', signal, headers: { accept } })
-  const made = createHub({
+  const hub = createHub({
     stream: (signal) => ask('/api/live', signal, 'text/event-stream'),
-    missed: (filter: EventFilter, after: string, until: string, signal) => {
+    missed: (filter: EventFilter, position: string, until: string, signal) => {
       const params = filterParams(filter)
-      params.set('after', after)
+      params.set('after', position)
       params.set('to', until)
       return ask(`/api/live/missed?${params}`, signal, 'application/json')
     },
   })
-  hubs.set(key, made)
-  return made
+  hubs.set(key, hub)
+  return hub
 }
 
 function serve(port: MessagePort): void {
   const streams = new Map<number, () => void>()
   const post = (message: ToTab): void => port.postMessage(message)
-  let gone = 0
+  let leaveTimer = 0
   const leave = (): void => {
     for (const close of streams.values()) close()
     streams.clear()
   }
   const restartTimer = (): void => {
-    clearTimeout(gone)
-    gone = Number(setTimeout(leave, hereMsMax))
+    clearTimeout(leaveTimer)
+    leaveTimer = Number(setTimeout(leave, hereMsMax))
   }
-  const open = ({ n, base, reader, filter, after }: ToWorker & { kind: 'open' }): void => {
-    const close = hubOf(base, reader).follow(filter, after, {
+  const open = ({ n, base, reader, filter, after: position }: ToWorker & { kind: 'open' }): void => {
+    const close = hubOf(base, reader).follow(filter, position, {
       begin: () => post({ kind: 'begin', n }),
       text: (text) => post({ kind: 'text', n, text }),
       end: () => post({ kind: 'end', n }),

@@ -108,10 +108,10 @@ function fakeServer() {
   })
   const source: LiveSource = {
     newest: () => Promise.resolve({ events: [], nextCursor: null, live: `at-${++position}` }),
-    live: (_, after, signal) => {
+    live: (_, afterCursor, signal) => {
       const body = new ReadableStream<Uint8Array>({
         start(stream) {
-          const entry = { after, ended: false, arrive: () => {} }
+          const entry = { after: afterCursor, ended: false, arrive: () => {} }
           const text = 'event: events\ndata: {"events":[]}\nid: next\n\n'
           entry.arrive = () => stream.enqueue(new TextEncoder().encode(text))
           signal.addEventListener('abort', () => {
@@ -205,7 +205,7 @@ test('equal data keeps its identity when only the clock differs, so nothing rend
     model.stop()
   }
   // The third has another number; the clock of the fourth is ten minutes later.
-  expect(shown.map((one) => answers.indexOf(one as Counted))).toEqual([0, 0, 2, 3])
+  expect(shown.map((answer) => answers.indexOf(answer as Counted))).toEqual([0, 0, 2, 3])
 })
 
 test('a rejected query is not fetched again; an outage keeps the data and is retried', async () => {

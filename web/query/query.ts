@@ -18,8 +18,8 @@ const prefetchMsMax = 10_000
 
 /** Clears the cache when the person or organization changes, so that neither sees the other's data. */
 function cacheKey(key: string): string {
-  const who = session.peek()
-  return JSON.stringify([who?.account.id, who?.org.id, key])
+  const currentSession = session.peek()
+  return JSON.stringify([currentSession?.account.id, currentSession?.org.id, key])
 }
 
 /** `T` is the type of the query with this key. */
@@ -46,13 +46,13 @@ export async function prefetchQuery<T>({ key, fetch }: Query<T>): Promise<T> {
 }
 
 /** True if the values are equal apart from the server's clock, which may differ by less than ten minutes. */
-function isSame(before: unknown, after: unknown): boolean {
+function isSame(oldData: unknown, newData: unknown): boolean {
   const minutes = 'YYYY-MM-DDTHH:M'.length
   const text = (data: unknown): string =>
     JSON.stringify(data, (name, value: unknown) =>
       name === 'now' && typeof value === 'string' ? value.slice(0, minutes) : value,
     )
-  return before !== null && text(before) === text(after)
+  return oldData !== null && text(oldData) === text(newData)
 }
 
 export interface Outcome<T> {
@@ -162,9 +162,9 @@ export function createQuery<T>(
       run({
         key: query.key,
         fetch(stop) {
-          const found = first ?? query.fetch(stop)
+          const result = first ?? query.fetch(stop)
           first = null
-          return found
+          return result
         },
       })
     },
@@ -175,7 +175,7 @@ export function createQuery<T>(
 /** The calls that a query follows live events with. */
 export interface LiveSource {
   newest: (filter: EventFilter, signal: AbortSignal) => Promise<EventPage>
-  live: (filter: EventFilter, after: string, signal: AbortSignal) => Promise<Response>
+  live: (filter: EventFilter, position: string, signal: AbortSignal) => Promise<Response>
 }
 
 /**
@@ -219,14 +219,14 @@ export function refreshOnEvents<T>(
 async function nextArrival(
   source: LiveSource,
   filter: EventFilter,
-  after: string,
+  position: string,
   stop: AbortSignal,
   onState: (state: LiveState) => void,
 ): Promise<void> {
   const arrived = new AbortController()
   const timer = setTimeout(() => arrived.abort(), quarterHourMs)
   await followLive({
-    after,
+    after: position,
     open: (from, signal) => source.live(filter, from, signal),
     onEvents: () => arrived.abort(),
     onState,
@@ -253,8 +253,8 @@ export function createInvalidation(): Invalidation {
       for (const resolve of waiting) resolve()
       waiting.clear()
     },
-    after(seen, stop) {
-      if (count > seen || stop.aborted) return Promise.resolve()
+    after(seenCount, stop) {
+      if (count > seenCount || stop.aborted) return Promise.resolve()
       return new Promise((resolve) => {
         waiting.add(resolve)
         stop.addEventListener('abort', () => {
@@ -272,10 +272,10 @@ const panelRestFactor = 10
 export function refreshOnInvalidate<T>(invalidation: Invalidation, restMsMin: number): RefreshPolicy<T> {
   return {
     begin(stop) {
-      const seen = invalidation.count()
+      const seenCount = invalidation.count()
       return async ({ tookMs }) => {
         await sleep(Math.max(restMsMin, panelRestFactor * tookMs), stop)
-        await invalidation.after(seen, stop)
+        await invalidation.after(seenCount, stop)
         return true
       }
     },
@@ -316,13 +316,13 @@ export function refreshPushed<T>(invalidation: Invalidation, freshMs: number): R
   return {
     begin(stop) {
       const startedMs = performance.now()
-      const seen = invalidation.count()
+      const seenCount = invalidation.count()
       return async ({ data }) => {
         if (data?.list.length === 0) {
           await sleep(emptyPauseMs, stop)
           return true
         }
-        await invalidation.after(seen, stop)
+        await invalidation.after(seenCount, stop)
         if (!stop.aborted) await sleep(Math.max(0, startedMs + freshMs - performance.now()), stop)
         return true
       }

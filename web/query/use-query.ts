@@ -34,7 +34,7 @@ export function useQuery<T>(query: Query<T>, version?: unknown, options: QueryOp
     error: null,
   })
   const invalidation = useMemo(createInvalidation, [])
-  const seen = useRef(version)
+  const lastVersion = useRef(version)
   const drawn = useRef<{ data: T | null; error: ApiError | null }>({ data: null, error: null })
   const { key } = query
   // In an effect, because a prerendered page must not fetch.
@@ -53,8 +53,8 @@ export function useQuery<T>(query: Query<T>, version?: unknown, options: QueryOp
     return () => stop.abort()
   }, [key])
   useEffect(() => {
-    if (Object.is(seen.current, version)) return
-    seen.current = version
+    if (Object.is(lastVersion.current, version)) return
+    lastVersion.current = version
     invalidation.invalidate()
   }, [version])
   const current = answer.value

@@ -60,12 +60,17 @@ export function filtersOf(params: URLSearchParams): ChosenFilter[] {
 const textOf = ({ name, value }: ChosenFilter): string => `${name}:${value}`
 
 /** Adds a filter to the URL, or removes it if it is present. `left` names the fields to remove. */
-export function filterHref(filter: ChosenFilter, ...left: string[]): string {
+export function filterHref(filter: ChosenFilter, ...removedFields: string[]): string {
   const { path, search } = place.value
   const chosen = query.value.getAll('filter')
   const text = textOf(filter)
-  const filters = chosen.includes(text) ? chosen.filter((one) => one !== text) : [...chosen, text]
-  return path + withQuery(search, { filter: filters, ...Object.fromEntries(left.map((name) => [name, []])) })
+  const filters = chosen.includes(text)
+    ? chosen.filter((chosenText) => chosenText !== text)
+    : [...chosen, text]
+  return (
+    path +
+    withQuery(search, { filter: filters, ...Object.fromEntries(removedFields.map((name) => [name, []])) })
+  )
 }
 
 /** The filter of a segment of a chart: the field that the segment has and the whole chart has not. */
@@ -104,14 +109,14 @@ const shownMax = 60
 /** A value that filters the page when clicked, with a link to its events in Logs. */
 export function ValueLink({ filter, logs, children }: ValueLinkProps) {
   if (!canFilter()) return logs === undefined ? <>{children}</> : <a href={logs}>{children}</a>
-  const what = `${filterable[filter.name]?.word ?? filter.name} ${visibleText(filter.value).slice(0, shownMax)}`
+  const description = `${filterable[filter.name]?.word ?? filter.name} ${visibleText(filter.value).slice(0, shownMax)}`
   return (
     <span class="value-link">
-      <a href={filterHref(filter)} title={`Filter by ${what}`}>
+      <a href={filterHref(filter)} title={`Filter by ${description}`}>
         {children}
       </a>
       {logs !== undefined && (
-        <a class="to-logs" href={logs} aria-label={`Open ${what} in Logs`} title="Open in Logs" />
+        <a class="to-logs" href={logs} aria-label={`Open ${description} in Logs`} title="Open in Logs" />
       )}
     </span>
   )

@@ -30,7 +30,7 @@ interface RangeBarProps {
   more?: ComponentChildren // further controls, such as Share
 }
 
-export function RangeBar({ title, period, connection, compares = true, more }: RangeBarProps) {
+export function RangeBar({ title, period, connection, compares = true, more: extraControls }: RangeBarProps) {
   return (
     <PageBar title={title}>
       <div class="range-controls" role="group" aria-label="Range and site">
@@ -48,7 +48,7 @@ export function RangeBar({ title, period, connection, compares = true, more }: R
             Compare
           </label>
         )}
-        {more}
+        {extraControls}
       </div>
     </PageBar>
   )
@@ -75,9 +75,9 @@ const nameCharsMax = 40
 
 function SiteChoice({ period }: { period: PeriodView | null }) {
   const chosen = choiceOf(query.value).siteIds
-  const known = period?.sites ?? []
-  const unknown = chosen.filter((siteId) => !known.some((site) => site.siteId === siteId))
-  const all = [...known, ...unknown.map((siteId) => ({ siteId, name: null }))]
+  const knownSites = period?.sites ?? []
+  const unknown = chosen.filter((siteId) => !knownSites.some((site) => site.siteId === siteId))
+  const allSites = [...knownSites, ...unknown.map((siteId) => ({ siteId, name: null }))]
   return (
     <span class="range-choice">
       <select
@@ -89,7 +89,7 @@ function SiteChoice({ period }: { period: PeriodView | null }) {
         }}
       >
         <option value="">All sites</option>
-        {all.map(({ siteId, name }) => (
+        {allSites.map(({ siteId, name }) => (
           <option key={siteId} value={siteId}>
             {visibleText(name ?? siteId).slice(0, nameCharsMax)}
           </option>
@@ -165,10 +165,10 @@ interface Fields {
 
 /** Parses the fields. A day without a time is a whole day. Returns the error as a string. */
 export function rangeOf({ fromDay, fromTime, toDay, toTime }: Fields, timeZone = zone.value) {
-  const at = (day: string, time: string, later: number) =>
+  const momentAt = (day: string, time: string, later: number) =>
     time === '' ? dayStart(day, later, timeZone) : localMoment(`${day}T${time}`, timeZone)
-  const sinceMs = at(fromDay, fromTime, 0)
-  const untilMs = at(toDay, toTime, 1)
+  const sinceMs = momentAt(fromDay, fromTime, 0)
+  const untilMs = momentAt(toDay, toTime, 1)
   if (sinceMs === null || untilMs === null) return 'Enter a start and an end date.'
   if (untilMs <= sinceMs) return 'The end must be after the start.'
   return { sinceMs, untilMs }

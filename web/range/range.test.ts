@@ -52,39 +52,50 @@ test('law: every choice survives the URL', () => {
     fc.record({ range: fc.constant(null), since: time, until: fc.oneof(time, fc.constant(null)) }),
   )
   fc.assert(
-    fc.property(range, fc.uniqueArray(site, { maxLength: 3 }), fc.boolean(), (of, siteIds, compare) => {
-      const choice = { ...of, siteIds, compare }
-      const search = withQuery('?event=a', addressOf(choice))
-      expect(choiceOf(new URLSearchParams(search))).toEqual(choice)
-      expect(choiceOf(new URLSearchParams(rangePart(search)))).toEqual(choice)
-      expect(rangePart(search)).not.toContain('event')
-    }),
+    fc.property(
+      range,
+      fc.uniqueArray(site, { maxLength: 3 }),
+      fc.boolean(),
+      (rangeChoice, siteIds, compare) => {
+        const choice = { ...rangeChoice, siteIds, compare }
+        const search = withQuery('?event=a', addressOf(choice))
+        expect(choiceOf(new URLSearchParams(search))).toEqual(choice)
+        expect(choiceOf(new URLSearchParams(rangePart(search)))).toEqual(choice)
+        expect(rangePart(search)).not.toContain('event')
+      },
+    ),
   )
 })
 
 test('labels of steps and periods are in the zone', () => {
   const nowMs = Date.parse(period.now)
-  const named = (start: number, end: number, zone = 'UTC') => stepName(start, end, zone, nowMs)
+  const formatStep = (start: number, end: number, zone = 'UTC') => stepName(start, end, zone, nowMs)
   const midnight = Date.parse('2026-11-20T00:00:00Z')
   const first = midnight + hourMs
   const evening = midnight + 18 * hourMs
   const next = midnight + 24 * hourMs
-  expect(named(midnight, first)).toBe('Fri 20 Nov, 00:00 to 01:00')
-  expect(named(evening, next)).toBe('Fri 20 Nov, 18:00 to 24:00')
-  expect(named(midnight, next)).toBe('Fri 20 Nov')
-  expect(named(midnight, first, 'Asia/Kolkata')).toBe('Fri 20 Nov, 05:30 to 06:30')
+  expect(formatStep(midnight, first)).toBe('Fri 20 Nov, 00:00 to 01:00')
+  expect(formatStep(evening, next)).toBe('Fri 20 Nov, 18:00 to 24:00')
+  expect(formatStep(midnight, next)).toBe('Fri 20 Nov')
+  expect(formatStep(midnight, first, 'Asia/Kolkata')).toBe('Fri 20 Nov, 05:30 to 06:30')
   const day = (name: string) => [Date.parse(`${name}:00Z`), Date.parse(`${name}:00Z`) + 24 * hourMs] as const
-  expect(named(...day('2026-11-19T18:00'), 'Asia/Kolkata')).toBe('Thu 19 Nov, 23:30 to Fri 20 Nov, 23:30')
-  const at = (text: string) => Date.parse(`${text}Z`)
-  expect(named(at('2026-10-24T22:00'), at('2026-10-25T23:00'), 'Europe/Berlin')).toBe('Sun 25 Oct')
-  expect(named(at('2026-10-25T00:00'), at('2026-10-25T01:00'), 'Europe/Berlin')).toBe(
+  expect(formatStep(...day('2026-11-19T18:00'), 'Asia/Kolkata')).toBe(
+    'Thu 19 Nov, 23:30 to Fri 20 Nov, 23:30',
+  )
+  const parseMs = (text: string) => Date.parse(`${text}Z`)
+  expect(formatStep(parseMs('2026-10-24T22:00'), parseMs('2026-10-25T23:00'), 'Europe/Berlin')).toBe(
+    'Sun 25 Oct',
+  )
+  expect(formatStep(parseMs('2026-10-25T00:00'), parseMs('2026-10-25T01:00'), 'Europe/Berlin')).toBe(
     'Sun 25 Oct, 02:00 CEST to 02:00 CET',
   )
-  expect(named(at('2026-11-15T23:00'), at('2026-11-22T23:00'), 'Europe/Berlin')).toBe(
+  expect(formatStep(parseMs('2026-11-15T23:00'), parseMs('2026-11-22T23:00'), 'Europe/Berlin')).toBe(
     'Mon 16 Nov to Sun 22 Nov',
   )
-  expect(named(at('2025-02-01T00:00'), at('2025-03-01T00:00'))).toBe('February 2025')
-  expect(named(at('2025-01-01T00:00'), at('2026-01-01T00:00'))).toBe('January 2025 to December 2025')
+  expect(formatStep(parseMs('2025-02-01T00:00'), parseMs('2025-03-01T00:00'))).toBe('February 2025')
+  expect(formatStep(parseMs('2025-01-01T00:00'), parseMs('2026-01-01T00:00'))).toBe(
+    'January 2025 to December 2025',
+  )
   expect(lengthName(period)).toBe('7 days')
   expect(lengthName({ ...period, range: 'custom', until: '2026-11-14T02:00:00.000Z' })).toBe('1 hour')
   expect(periodSentence(period, true)).toBe('Sat 14 Nov, 01:00 to now, UTC, compared with the 7 days before.')
@@ -95,12 +106,17 @@ test('labels of steps and periods are in the zone', () => {
 
 test('the sentence names the limits of the counts: no comparison, no older hours, no half hours', () => {
   const kept = `Counts are stored for ${countsRetentionDays} days.`
-  const none = { since: period.since, until: period.since }
-  const all: PeriodView = { ...period, range: 'all', since: '2025-05-01T00:00:00.000Z', before: none }
-  expect(periodSentence(all, true)).toBe(
+  const emptyRange = { since: period.since, until: period.since }
+  const allPeriod: PeriodView = {
+    ...period,
+    range: 'all',
+    since: '2025-05-01T00:00:00.000Z',
+    before: emptyRange,
+  }
+  expect(periodSentence(allPeriod, true)).toBe(
     `Thu 1 May 2025, 00:00 to now, UTC. ${kept} No earlier period to compare with.`,
   )
-  expect(periodSentence(all, false)).toBe(`Thu 1 May 2025, 00:00 to now, UTC. ${kept}`)
+  expect(periodSentence(allPeriod, false)).toBe(`Thu 1 May 2025, 00:00 to now, UTC. ${kept}`)
   const half: PeriodView = {
     ...period,
     zone: 'Asia/Kolkata',

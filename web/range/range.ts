@@ -53,9 +53,9 @@ export function addressOf(choice: RangeChoice): { [field: string]: string[] } {
 
 /** The range, site and comparison fields of a URL. */
 export function rangePart(search: string): string {
-  const all = new URLSearchParams(search)
+  const params = new URLSearchParams(search)
   const part = new URLSearchParams()
-  for (const name of rangeFields) for (const value of all.getAll(name)) part.append(name, value)
+  for (const name of rangeFields) for (const value of params.getAll(name)) part.append(name, value)
   return part.toString()
 }
 
@@ -127,7 +127,9 @@ export function longerRanges({
   until,
 }: Pick<PeriodView, 'range' | 'since' | 'until'>): RunningRange[] {
   const hours = range === 'custom' ? (Date.parse(until) - Date.parse(since)) / hourMs : rangeHours[range]
-  const longer = (Object.keys(runningRanges) as RunningRange[]).filter((one) => rangeHours[one] > hours)
+  const longer = (Object.keys(runningRanges) as RunningRange[]).filter(
+    (candidate) => rangeHours[candidate] > hours,
+  )
   return [...new Set([...longer.slice(0, 1), ...longer.slice(-1)])]
 }
 
@@ -181,9 +183,9 @@ function utcHours({ edges, zone: timeZone }: PeriodView): string {
 
 /** Changes the range, the site or the comparison. Each change adds a history entry. */
 export function chooseRange(change: Partial<RangeChoice>): void {
-  const here = place.peek()
-  const choice = { ...choiceOf(new URLSearchParams(here.search)), ...change }
-  navigate(here.path + withQuery(here.search, addressOf(choice)))
+  const currentPlace = place.peek()
+  const choice = { ...choiceOf(new URLSearchParams(currentPlace.search)), ...change }
+  navigate(currentPlace.path + withQuery(currentPlace.search, addressOf(choice)))
 }
 
 /** Applies a range selected in a chart. */

@@ -67,14 +67,14 @@ export function ShareButton(props: ShareProps) {
   )
 }
 
-function ShareDialog({ page, search, about, onClose }: ShareProps & { onClose: () => void }) {
+function ShareDialog({ page, search, about: description, onClose }: ShareProps & { onClose: () => void }) {
   const created = useSignal<string | null>(null)
   if (created.value !== null) return <CreatedDialog url={created.value} onClose={onClose} />
   const submit = async (form: FormData): Promise<void> => {
-    const named = page === 'overview' ? overviewPanels : panels
+    const pagePanels = page === 'overview' ? overviewPanels : panels
     const chosen =
       page === 'analytics' || page === 'overview'
-        ? { panels: named.map(({ name }) => name).filter((name) => form.has(name)) }
+        ? { panels: pagePanels.map(({ name }) => name).filter((name) => form.has(name)) }
         : { events: form.has('events'), identities: form.has('identities') }
     const { token } = await shareLinksApi.create({
       page,
@@ -95,8 +95,8 @@ function ShareDialog({ page, search, about, onClose }: ShareProps & { onClose: (
       onClose={() => created.value === null && onClose()} // otherwise the link is shown
     >
       <p>
-        Anybody with the link sees this page without an account. {about} Nobody can change its filters or its
-        range.
+        Anybody with the link sees this page without an account. {description} Nobody can change its filters
+        or its range.
       </p>
       <Field name="name" label="Title of the page" required autofocus maxLength={80} />
       {choices[page]}
@@ -175,7 +175,7 @@ const choices: { readonly [page in NewShareLink['page']]: ComponentChild } = {
   view: <EventChoice />,
 }
 
-const about = (
+const copyNotice = (
   <>
     <strong>Copy it now.</strong> Only a hash is stored, so it cannot be shown again. Settings lists links and
     revokes them.
@@ -186,7 +186,7 @@ function CreatedDialog({ url, onClose }: { url: string; onClose: () => void }) {
   return (
     <SecretDialog
       title="Your new link"
-      about={about}
+      about={copyNotice}
       label="Share link"
       secret={url}
       copyLabel="Copy link"

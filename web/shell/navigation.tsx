@@ -35,9 +35,9 @@ function Count({ events, type }: { events: number; type: string }) {
   if (events === 0 || period === undefined) return null
   const sites = period.siteIds.length === 0 ? 'all sites' : period.siteIds.map(visibleText).join(', ')
   const filtered = period.filters.length === 0 ? '' : ', filtered'
-  const about = `${count(events)} ${measureOf(type)?.unit ?? 'events'} ${rangeWords(period)}, ${sites}${filtered}`
+  const description = `${count(events)} ${measureOf(type)?.unit ?? 'events'} ${rangeWords(period)}, ${sites}${filtered}`
   return (
-    <small aria-hidden="true" title={about}>
+    <small aria-hidden="true" title={description}>
       {events > digitsMax ? compactCount(events) : count(events)}
     </small>
   )
@@ -104,7 +104,7 @@ export function Navigation(props: { onFollow?: () => void }) {
 
 function Foot(props: { onFollow: () => void }) {
   const problem = useSignal<ApiError | null>(null)
-  const who = session.value
+  const currentSession = session.value
   const settings = routes.find((route) => route.group === 'Own')
   const out = (): void => {
     signOut().catch((error: unknown) => (problem.value = asApiError(error)))
@@ -113,12 +113,12 @@ function Foot(props: { onFollow: () => void }) {
     <div class="nav-foot">
       {settings && <PageLink route={settings} onFollow={props.onFollow} />}
       <div class="nav-who">
-        {who && (
+        {currentSession && (
           <p>
             <a href="/settings/organization" onClick={props.onFollow}>
-              <Text value={who.org.slug} max={18} />
+              <Text value={currentSession.org.slug} max={18} />
             </a>{' '}
-            · {who.role}
+            · {currentSession.role}
           </p>
         )}
         <button type="button" class="link-button" onClick={out}>

@@ -43,21 +43,24 @@ function findInEvents(typed: string): Command {
 
 /** Substring matches first, then names that contain the typed letters in order. */
 function ownMatches(typed: string): Command[] {
-  const own = ownCommands()
+  const commands = ownCommands()
   const parts = bestOf(
-    own.map((command) => ({ ...command, kind: command.name })),
+    commands.map((command) => ({ ...command, kind: command.name })),
     typed,
   ).map(({ name }) => name)
-  const others = own.filter(({ name }) => !parts.includes(name) && matches(name, typed))
-  return [...parts.flatMap((name) => own.filter((one) => one.name === name)), ...others]
+  const otherCommands = commands.filter(({ name }) => !parts.includes(name) && matches(name, typed))
+  return [...parts.flatMap((name) => commands.filter((command) => command.name === name)), ...otherCommands]
 }
 
 function useResults(typed: string): Command[] {
-  const known = useSignal<Command[]>([])
+  const knownCommands = useSignal<Command[]>([])
   const exact = useSignal<Command | null>(null)
   useEffect(() => {
     const stop = new AbortController()
-    loadCommands((commands) => (known.value = merged([...known.peek(), ...commands])), stop.signal)
+    loadCommands(
+      (commands) => (knownCommands.value = merged([...knownCommands.peek(), ...commands])),
+      stop.signal,
+    )
     return () => stop.abort()
   }, [])
   useEffect(() => {
@@ -65,7 +68,7 @@ function useResults(typed: string): Command[] {
     exact.value = null
     const timer = setTimeout(() => {
       exactSession(typed, stop.signal).then(
-        (found) => stop.signal.aborted || (exact.value = found),
+        (command) => stop.signal.aborted || (exact.value = command),
         () => {},
       )
     }, settleMs)
@@ -74,35 +77,35 @@ function useResults(typed: string): Command[] {
       stop.abort()
     }
   }, [typed])
-  const all = known.value
+  const allCommands = knownCommands.value
   const session = exact.value
   return useMemo(() => {
     if (typed.trim() === '') return ownCommands()
-    const values = bestOf(merged(session === null ? all : [...all, session]), typed)
+    const values = bestOf(merged(session === null ? allCommands : [...allCommands, session]), typed)
     return [...ownMatches(typed), ...values, findInEvents(typed)]
-  }, [typed, all, session])
+  }, [typed, allCommands, session])
 }
 
 const settleMs = 200
 
 export function Palette() {
   const typed = useSignal('')
-  const at = useSignal(0)
+  const activeIndex = useSignal(0)
   const close = (): void => void (paletteOpen.value = false)
-  const found = useResults(typed.value)
-  const active = Math.min(at.value, found.length - 1)
+  const results = useResults(typed.value)
+  const active = Math.min(activeIndex.value, results.length - 1)
   const run = (command: Command | undefined): void => {
     if (!command) return
     close()
     command.run()
   }
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.key === 'ArrowDown') at.value = Math.min(active + 1, found.length - 1)
-    else if (event.key === 'ArrowUp') at.value = Math.max(active - 1, 0)
-    else if (event.key === 'Enter') run(found[active])
+    if (event.key === 'ArrowDown') activeIndex.value = Math.min(active + 1, results.length - 1)
+    else if (event.key === 'ArrowUp') activeIndex.value = Math.max(active - 1, 0)
+    else if (event.key === 'Enter') run(results[active])
     else return
     event.preventDefault()
-    document.getElementById(`command-${at.value}`)?.scrollIntoView({ block: 'nearest' })
+    document.getElementById(`command-${activeIndex.value}`)?.scrollIntoView({ block: 'nearest' })
   }
   return (
     <Dialog title="Go to" class="palette" onClose={close}>
@@ -120,12 +123,12 @@ export function Palette() {
         value={typed.value}
         onInput={(event) => {
           typed.value = event.currentTarget.value
-          at.value = 0
+          activeIndex.value = 0
         }}
         onKeyDown={onKeyDown}
       />
       <ul id="commands" role="listbox" aria-label="Results">
-        {found.map((command, i) => (
+        {results.map((command, i) => (
           <li
             id={`command-${i}`}
             key={`${command.kind}\n${command.name}`}
@@ -158,8 +161,8 @@ export function rank(name: string, typed: string): number {
   const text = folded(name)
   const part = folded(typed.trim())
   if (part === '') return 1
-  const at = text.indexOf(part)
-  if (at <= 0) return at === 0 ? 3 : 0
+  const index = text.indexOf(part)
+  if (index <= 0) return index === 0 ? 3 : 0
   const starts = new RegExp('[\\s.:/_-]' + part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'))
   return starts.test(text) ? 2 : 1
 }
@@ -178,16 +181,16 @@ export function matches(name: string, typed: string): boolean {
 const perKind = 6
 
 /** The best matches of each kind, by rank, then by number of events. */
-export function bestOf(all: readonly Command[], typed: string): Command[] {
-  const found = all
+export function bestOf(commands: readonly Command[], typed: string): Command[] {
+  const rankedCommands = commands
     .map((command) => ({ command, rank: rank(command.name, typed) }))
-    .filter((one) => one.rank > 0)
+    .filter((entry) => entry.rank > 0)
     .sort((a, b) => b.rank - a.rank || (b.command.events ?? 0) - (a.command.events ?? 0))
   const shown = new Map<string, number>()
-  return found.flatMap(({ command }) => {
-    const before = shown.get(command.kind) ?? 0
-    shown.set(command.kind, before + 1)
-    return before < perKind ? [command] : []
+  return rankedCommands.flatMap(({ command }) => {
+    const shownCount = shown.get(command.kind) ?? 0
+    shown.set(command.kind, shownCount + 1)
+    return shownCount < perKind ? [command] : []
   })
 }
 
@@ -203,10 +206,10 @@ const countedDays = countsRetentionDays - 1
 const sessionsMax = 100
 const toolsMax = 1_000
 
-async function valuesOf({ by, kind, hrefOf }: (typeof fields)[number]): Promise<Command[]> {
+async function valuesOf({ by: field, kind, hrefOf }: (typeof fields)[number]): Promise<Command[]> {
   const since = isoTime(Math.floor(now() / dayMs) * dayMs - countedDays * dayMs)
   const { rows } = await get<{ rows: { value: string | null; count: number }[] }>(
-    `/api/breakdown?${new URLSearchParams({ by, since })}`,
+    `/api/breakdown?${new URLSearchParams({ by: field, since })}`,
   )
   const counts = new Map<string, number>()
   for (const { value, count } of rows)
@@ -254,11 +257,11 @@ async function views(): Promise<Command[]> {
  * Reports the results of each source as they arrive, so that a slow source delays no other. Errors are ignored: pages
  * and actions still work, and the opened page shows its own error.
  */
-function loadCommands(found: (commands: Command[]) => void, signal: AbortSignal): void {
+function loadCommands(onCommands: (commands: Command[]) => void, signal: AbortSignal): void {
   const sources = [...fields.map(valuesOf), registeredTools(signal), newestSessions(signal), views()]
   for (const source of sources)
     source.then(
-      (commands) => signal.aborted || found(commands),
+      (commands) => signal.aborted || onCommands(commands),
       () => {},
     )
 }
@@ -279,8 +282,9 @@ export function merged(groups: readonly Command[]): Command[] {
   const byName = new Map<string, Command>()
   for (const command of groups) {
     const key = `${command.kind}\n${command.name}`
-    const known = byName.get(key)
-    if (known === undefined || (command.events ?? 0) > (known.events ?? 0)) byName.set(key, command)
+    const existingCommand = byName.get(key)
+    if (existingCommand === undefined || (command.events ?? 0) > (existingCommand.events ?? 0))
+      byName.set(key, command)
   }
   return [...byName.values()]
 }

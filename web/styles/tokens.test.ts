@@ -13,8 +13,8 @@ const colours = new Map(
 )
 
 function luminance(hex: string): number {
-  const [r = 0, g = 0, b = 0] = [1, 3, 5].map((at) => {
-    const part = Number.parseInt(hex.slice(at, at + 2), 16) / 255
+  const [r = 0, g = 0, b = 0] = [1, 3, 5].map((offset) => {
+    const part = Number.parseInt(hex.slice(offset, offset + 2), 16) / 255
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4
   })
   return 0.2126 * r + 0.7152 * g + 0.0722 * b
@@ -72,12 +72,12 @@ test('the contrast function is correct for black on white and a known grey', () 
 })
 
 test('no other sheet contains a colour', async () => {
-  const named: string[] = []
+  const tokenNames: string[] = []
   for await (const path of new Bun.Glob('**/*.css').scan(join(import.meta.dir, '..'))) {
     if (path.endsWith('tokens.css')) continue
     const css = (await Bun.file(join(import.meta.dir, '..', path)).text()).replace(/\/\*[\s\S]*?\*\//g, '')
     for (const [colour] of css.matchAll(/#[0-9a-f]{3,8}\b|\b(?:rgb|hsl|oklch|oklab)a?\(/gi))
-      named.push(`${path}: ${colour}`)
+      tokenNames.push(`${path}: ${colour}`)
   }
-  expect(named).toEqual([])
+  expect(tokenNames).toEqual([])
 })

@@ -21,7 +21,7 @@ import {
   zoneMark,
 } from './format.ts'
 
-const at = Date.parse('2026-06-23T12:00:01.482Z')
+const timeMs = Date.parse('2026-06-23T12:00:01.482Z')
 const berlin = 'Europe/Berlin'
 
 describe('numbers', () => {
@@ -42,9 +42,9 @@ describe('numbers', () => {
 
 describe('times', () => {
   test('in a list are shorter when they are recent', () => {
-    expect(eventTime(at, Date.parse('2026-06-23T20:00:00Z'), berlin)).toBe('14:00:01.482')
-    expect(eventTime(at, Date.parse('2026-06-24T20:00:00Z'), berlin)).toBe('23 Jun 14:00:01')
-    expect(eventTime(at, Date.parse('2027-06-24T20:00:00Z'), berlin)).toBe('23 Jun 2026 14:00')
+    expect(eventTime(timeMs, Date.parse('2026-06-23T20:00:00Z'), berlin)).toBe('14:00:01.482')
+    expect(eventTime(timeMs, Date.parse('2026-06-24T20:00:00Z'), berlin)).toBe('23 Jun 14:00:01')
+    expect(eventTime(timeMs, Date.parse('2027-06-24T20:00:00Z'), berlin)).toBe('23 Jun 2026 14:00')
   })
 
   test('depend on the zone for the meaning of today', () => {
@@ -54,7 +54,7 @@ describe('times', () => {
   })
 
   test('in full name the zone; UTC times are sortable', () => {
-    expect(fullTime(at, 'UTC')).toBe('Tue 23 Jun 2026, 12:00:01.482 UTC')
+    expect(fullTime(timeMs, 'UTC')).toBe('Tue 23 Jun 2026, 12:00:01.482 UTC')
     for (let month = 1; month <= 12; month++) {
       const text = `2026-${`${month}`.padStart(2, '0')}-05`
       expect(utcTime(Date.parse(`${text}T01:02:03.004Z`))).toBe(`${text} 01:02:03.004 UTC`)
@@ -62,7 +62,7 @@ describe('times', () => {
   })
 
   test('relative', () => {
-    const since = (ms: number): string => ago(at - ms, at, 'UTC')
+    const since = (ms: number): string => ago(timeMs - ms, timeMs, 'UTC')
     expect([since(-5_000), since(59_000), since(120_000), since(3 * 3_600_000), since(86_400_000)]).toEqual([
       'just now',
       'just now',
@@ -111,27 +111,27 @@ test('sizes have a readable unit', () => {
 })
 
 test('short times omit zero seconds', () => {
-  expect(shortTime(at, 'UTC')).toBe('23 Jun 12:00:01')
-  expect(shortTime(at - 1_482, 'UTC')).toBe('23 Jun 12:00')
+  expect(shortTime(timeMs, 'UTC')).toBe('23 Jun 12:00:01')
+  expect(shortTime(timeMs - 1_482, 'UTC')).toBe('23 Jun 12:00')
 })
 
 test('times in files have the offset of the zone, which distinguishes the repeated hour in autumn', () => {
-  const of = (text: string, zone: string) => isoWithOffset(Date.parse(text), zone)
-  expect(of('2026-10-25T00:30:00Z', berlin)).toBe('2026-10-25T02:30:00.000+02:00')
-  expect(of('2026-10-25T01:30:00Z', berlin)).toBe('2026-10-25T02:30:00.000+01:00')
-  expect(of('2026-06-23T12:00:00.482Z', 'America/St_Johns')).toBe('2026-06-23T09:30:00.482-02:30')
-  expect(of('2026-06-23T12:00:00Z', 'Asia/Kathmandu')).toBe('2026-06-23T17:45:00.000+05:45')
-  expect(of('2026-06-23T12:00:00Z', 'UTC')).toBe('2026-06-23T12:00:00.000Z')
+  const formatIso = (text: string, zone: string) => isoWithOffset(Date.parse(text), zone)
+  expect(formatIso('2026-10-25T00:30:00Z', berlin)).toBe('2026-10-25T02:30:00.000+02:00')
+  expect(formatIso('2026-10-25T01:30:00Z', berlin)).toBe('2026-10-25T02:30:00.000+01:00')
+  expect(formatIso('2026-06-23T12:00:00.482Z', 'America/St_Johns')).toBe('2026-06-23T09:30:00.482-02:30')
+  expect(formatIso('2026-06-23T12:00:00Z', 'Asia/Kathmandu')).toBe('2026-06-23T17:45:00.000+05:45')
+  expect(formatIso('2026-06-23T12:00:00Z', 'UTC')).toBe('2026-06-23T12:00:00.000Z')
   for (const zone of ['UTC', berlin, 'America/St_Johns', 'Asia/Kathmandu'])
-    expect(Date.parse(isoWithOffset(at, zone))).toBe(at)
+    expect(Date.parse(isoWithOffset(timeMs, zone))).toBe(timeMs)
 })
 
 test('hours, days and months name the zone, and the year unless it is the current one', () => {
   const nowMs = Date.parse('2026-11-22T00:00:00Z')
-  expect(hourTime(at, berlin, nowMs)).toBe('Tue 23 Jun, 14:00')
-  expect(dayName(at, berlin, Date.parse('2027-01-01T12:00:00Z'))).toBe('Tue 23 Jun 2026')
-  expect(minuteTime(at, 'Asia/Kathmandu')).toBe('23 Jun 2026, 17:45 GMT+5:45')
-  expect([monthName(at, 'UTC'), zoneMark(at, berlin)]).toEqual(['June 2026', 'CEST'])
+  expect(hourTime(timeMs, berlin, nowMs)).toBe('Tue 23 Jun, 14:00')
+  expect(dayName(timeMs, berlin, Date.parse('2027-01-01T12:00:00Z'))).toBe('Tue 23 Jun 2026')
+  expect(minuteTime(timeMs, 'Asia/Kathmandu')).toBe('23 Jun 2026, 17:45 GMT+5:45')
+  expect([monthName(timeMs, 'UTC'), zoneMark(timeMs, berlin)]).toEqual(['June 2026', 'CEST'])
 })
 
 test('sentences of the server have local times, and no line ends between a number and its percent sign', () => {
@@ -147,13 +147,13 @@ test('sentences of the server have local times, and no line ends between a numbe
 
 test('no other file of the dashboard formats times, so all are in one zone', async () => {
   const web = `${import.meta.dir}`
-  const own = /^(clock|format|zone)\.ts$/
+  const clockFiles = /^(clock|format|zone)\.ts$/
   const written =
     /toISOString|DateTimeFormat|toLocale\w*String|getUTC|\.get(Hours|Date|Month|FullYear)\(|replace\('T'/
-  const found: string[] = []
+  const matches: string[] = []
   for await (const name of new Bun.Glob('**/*.{ts,tsx}').scan(web)) {
-    if (name.includes('.test.') || own.test(name)) continue
-    if (written.test(await Bun.file(`${web}/${name}`).text())) found.push(name)
+    if (name.includes('.test.') || clockFiles.test(name)) continue
+    if (written.test(await Bun.file(`${web}/${name}`).text())) matches.push(name)
   }
-  expect(found).toEqual([])
+  expect(matches).toEqual([])
 })

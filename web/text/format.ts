@@ -17,8 +17,8 @@ export function compactCount(n: number): string {
 }
 
 /** "1 event", "12,418 events" */
-export function counted(n: number, one: string, many = `${one}s`): string {
-  return `${count(n)} ${n === 1 ? one : many}`
+export function counted(n: number, singular: string, plural = `${singular}s`): string {
+  return `${count(n)} ${n === 1 ? singular : plural}`
 }
 
 type Part =
@@ -44,9 +44,9 @@ function parts(ms: number, timeZone = zone.value): { [part in Part]: string } {
     })
     formatters.set(timeZone, formatter)
   }
-  const found: { [type: string]: string } = {}
-  for (const { type, value } of formatter.formatToParts(ms)) found[type] = value
-  return found as { [part in Part]: string }
+  const partTexts: { [type: string]: string } = {}
+  for (const { type, value } of formatter.formatToParts(ms)) partTexts[type] = value
+  return partTexts as { [part in Part]: string }
 }
 
 /**
@@ -54,43 +54,44 @@ function parts(ms: number, timeZone = zone.value): { [part in Part]: string } {
  * `timeZone` defaults to the chosen zone, here and below.
  */
 export function eventTime(ms: number, nowMs: number, timeZone?: string): string {
-  const at = parts(ms, timeZone)
+  const dateParts = parts(ms, timeZone)
   const today = parts(nowMs, timeZone)
-  if (at.year !== today.year) return `${at.day} ${at.month} ${at.year} ${at.hour}:${at.minute}`
-  const time = `${at.hour}:${at.minute}:${at.second}`
-  if (at.month !== today.month || at.day !== today.day) return `${at.day} ${at.month} ${time}`
-  return `${time}.${at.fractionalSecond}`
+  if (dateParts.year !== today.year)
+    return `${dateParts.day} ${dateParts.month} ${dateParts.year} ${dateParts.hour}:${dateParts.minute}`
+  const time = `${dateParts.hour}:${dateParts.minute}:${dateParts.second}`
+  if (dateParts.month !== today.month || dateParts.day !== today.day)
+    return `${dateParts.day} ${dateParts.month} ${time}`
+  return `${time}.${dateParts.fractionalSecond}`
 }
 
 /** "23 Jun 14:02", for filters; with seconds unless they are zero. */
 export function shortTime(ms: number, timeZone?: string): string {
-  const at = parts(ms, timeZone)
-  const seconds = at.second === '00' && at.fractionalSecond === '000' ? '' : `:${at.second}`
-  return `${at.day} ${at.month} ${at.hour}:${at.minute}${seconds}`
+  const dateParts = parts(ms, timeZone)
+  const seconds =
+    dateParts.second === '00' && dateParts.fractionalSecond === '000' ? '' : `:${dateParts.second}`
+  return `${dateParts.day} ${dateParts.month} ${dateParts.hour}:${dateParts.minute}${seconds}`
 }
 
 /** "Tue 23 Jun 2026, 14:02:11.482 CEST" */
 export function fullTime(ms: number, timeZone?: string): string {
-  const at = parts(ms, timeZone)
-  const time = `${at.hour}:${at.minute}:${at.second}.${at.fractionalSecond}`
-  return `${at.weekday} ${at.day} ${at.month} ${at.year}, ${time} ${at.timeZoneName}`
+  const dateParts = parts(ms, timeZone)
+  const time = `${dateParts.hour}:${dateParts.minute}:${dateParts.second}.${dateParts.fractionalSecond}`
+  return `${dateParts.weekday} ${dateParts.day} ${dateParts.month} ${dateParts.year}, ${time} ${dateParts.timeZoneName}`
 }
 
 /** "2026-06-23 12:00:00.000 UTC", for tooltips. */
 export function utcTime(ms: number): string {
-  const at = parts(ms, 'UTC')
-  const month = `${'JanFebMarAprMayJunJulAugSepOctNovDec'.indexOf(at.month.slice(0, 3)) / 3 + 1}`.padStart(
-    2,
-    '0',
-  )
-  const date = `${at.year}-${month}-${at.day.padStart(2, '0')}`
-  return `${date} ${at.hour}:${at.minute}:${at.second}.${at.fractionalSecond} UTC`
+  const dateParts = parts(ms, 'UTC')
+  const month =
+    `${'JanFebMarAprMayJunJulAugSepOctNovDec'.indexOf(dateParts.month.slice(0, 3)) / 3 + 1}`.padStart(2, '0')
+  const date = `${dateParts.year}-${month}-${dateParts.day.padStart(2, '0')}`
+  return `${date} ${dateParts.hour}:${dateParts.minute}:${dateParts.second}.${dateParts.fractionalSecond} UTC`
 }
 
 /** "23 Jun 2026" */
 function day(ms: number, timeZone?: string): string {
-  const at = parts(ms, timeZone)
-  return `${at.day} ${at.month} ${at.year}`
+  const dateParts = parts(ms, timeZone)
+  return `${dateParts.day} ${dateParts.month} ${dateParts.year}`
 }
 
 const pad = (n: number, digits = 2): string => `${n}`.padStart(digits, '0')
@@ -126,15 +127,15 @@ export function isoWithOffset(ms: number, timeZone = zone.value): string {
 
 /** "Fri 14 Nov", with the year unless it is the current one. */
 export function dayName(ms: number, timeZone?: string, nowMs = now()): string {
-  const at = parts(ms, timeZone)
-  const year = at.year === parts(nowMs, timeZone).year ? '' : ` ${at.year}`
-  return `${at.weekday} ${at.day} ${at.month}${year}`
+  const dateParts = parts(ms, timeZone)
+  const year = dateParts.year === parts(nowMs, timeZone).year ? '' : ` ${dateParts.year}`
+  return `${dateParts.weekday} ${dateParts.day} ${dateParts.month}${year}`
 }
 
 /** "14:00" */
 export function clockTime(ms: number, timeZone?: string): string {
-  const at = parts(ms, timeZone)
-  return `${at.hour}:${at.minute}`
+  const dateParts = parts(ms, timeZone)
+  return `${dateParts.hour}:${dateParts.minute}`
 }
 
 /** "Fri 14 Nov, 01:00" */
@@ -146,8 +147,9 @@ const monthNames = new Map<string, Intl.DateTimeFormat>()
 
 /** "November 2026" */
 export function monthName(ms: number, timeZone = zone.value): string {
-  const known = monthNames.get(timeZone)
-  const formatter = known ?? new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone })
+  const cachedFormatter = monthNames.get(timeZone)
+  const formatter =
+    cachedFormatter ?? new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone })
   monthNames.set(timeZone, formatter)
   return formatter.format(ms)
 }

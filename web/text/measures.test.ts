@@ -16,9 +16,9 @@ test('the table in DESIGN.md lists every measure with its definition', async () 
 })
 
 test('no label has two meanings, and no event type has two labels', () => {
-  const all = Object.values(measures)
-  expect(new Set(all.map(({ name }) => name)).size).toBe(all.length)
-  const types = all.flatMap(({ type }) => type ?? [])
+  const allMeasures = Object.values(measures)
+  expect(new Set(allMeasures.map(({ name }) => name)).size).toBe(allMeasures.length)
+  const types = allMeasures.flatMap(({ type }) => type ?? [])
   expect(new Set(types).size).toBe(types.length)
 })
 

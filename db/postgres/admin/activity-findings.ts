@@ -21,21 +21,27 @@ function connectionsFinding(db: Database, settings: Settings): Finding {
   const setting = (name: string) => Number(settings.get(name) ?? 0)
   const free =
     setting('max_connections') - setting('superuser_reserved_connections') - setting('reserved_connections')
-  const { used, own, nodes } = db
+  const {
+    used: usedCount,
+    own: ownCount,
+    nodes,
+  } = db
     .query<{ used: number; own: number; nodes: number }, [number]>(
       `SELECT count(*) AS used, count(*) FILTER (WHERE application_name LIKE 'sightglass/%') AS own,
          (SELECT count(*) FROM node WHERE seen_at_ms > ?) AS nodes
        FROM pg_stat_activity WHERE backend_type = 'client backend'`,
     )
     .get(db.dialect.storeMs(db, 0) - seenMs)!
-  const needed = Math.max(1, nodes) * connectionsPerNode
+  const neededCount = Math.max(1, nodes) * connectionsPerNode
   const detail =
-    `${used} of ${free} connections are in use. ${nodes === 1 ? '1 node needs' : `${Math.max(1, nodes)} nodes need`} ` +
-    `up to ${needed}, ${connectionsPerNode} each.`
-  const enough = needed + used - own + 10
+    `${usedCount} of ${free} connections are in use. ${nodes === 1 ? '1 node needs' : `${Math.max(1, nodes)} nodes need`} ` +
+    `up to ${neededCount}, ${connectionsPerNode} each.`
+  const enough = neededCount + usedCount - ownCount + 10
   const hint = `set max_connections to at least ${enough} and restart the server, or put pgbouncer in between`
-  if (used >= free * 0.9) return failure('connections', detail, hint)
-  return needed + used - own > free ? warning('connections', detail, hint) : ok('connections', detail)
+  if (usedCount >= free * 0.9) return failure('connections', detail, hint)
+  return neededCount + usedCount - ownCount > free
+    ? warning('connections', detail, hint)
+    : ok('connections', detail)
 }
 
 const longMinutesDefault = 10
@@ -78,7 +84,7 @@ function vacuumFinding(db: Database, settings: Settings, schema: string): Findin
       `${off.join(' and ')} ${off.length === 1 ? 'is' : 'are'} off: tables grow without bound, and eventually writes stop.`,
       off.map((name) => `ALTER SYSTEM SET ${name} = on;`).join(' ') + ' SELECT pg_reload_conf();',
     )
-  const [worst, ...more] = db
+  const [worst, ...otherTables] = db
     .query<{ name: string; dead: number; live: number; last: string | null }, [string, number]>(
       `SELECT relname AS name, n_dead_tup AS dead, n_live_tup AS live,
          to_char(greatest(last_autovacuum, last_vacuum) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') AS last
@@ -88,15 +94,15 @@ function vacuumFinding(db: Database, settings: Settings, schema: string): Findin
     .all(schema, deadMin)
   if (worst === undefined) return ok('vacuum', 'Autovacuum is on, and no table has many dead rows.')
   const { name, dead, live, last } = worst
-  const others =
-    more.length === 0
+  const otherText =
+    otherTables.length === 0
       ? ''
-      : `, and ${more.length === 1 ? '1 more table is' : `${more.length} more tables are`} similar`
-  const when = last === null ? 'never vacuumed' : `last vacuumed ${last} UTC`
+      : `, and ${otherTables.length === 1 ? '1 more table is' : `${otherTables.length} more tables are`} similar`
+  const vacuumText = last === null ? 'never vacuumed' : `last vacuumed ${last} UTC`
   const rows = `${dead.toLocaleString('en-US')} dead rows and ${live.toLocaleString('en-US')} live ones`
   return warning(
     'vacuum',
-    `The table ${name} has ${rows} (${when})${others}.`,
+    `The table ${name} has ${rows} (${vacuumText})${otherText}.`,
     `VACUUM (VERBOSE) ${schema}.${name}; then lower autovacuum_vacuum_scale_factor if it returns`,
   )
 }

@@ -20,15 +20,15 @@ let appends: Appends[] = []
 let cluster: SharedCluster
 let name = ''
 let db: Database
-let other: Database
+let otherNode: Database
 
 beforeAll(async () => {
-  const made = await database()
-  const { url } = made
-  ;({ cluster, name } = made)
+  const testDatabase = await database()
+  const { url } = testDatabase
+  ;({ cluster, name } = testDatabase)
   const options = { url, node: 'test', statementTimeoutMs: 30_000 }
   db = openConnection(options)
-  other = openConnection(options)
+  otherNode = openConnection(options)
   migrate(db, 'sightglass', migrations, noon)
   for (let node = 0; node < nodes; node++) clients.push(openAppendClient(options))
   appends = await Promise.all(clients.map(openAppends))
@@ -37,7 +37,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all(clients.map((client) => client.end()))
   db.close()
-  other.close()
+  otherNode.close()
 })
 
 let orgId = ''
@@ -69,7 +69,7 @@ async function appendEverywhere(groups: number, makeGroup: (node: number) => Eve
 }
 
 /** What four tables say of the number of stored events. */
-function numbersOf(one: string) {
+function numbersOf(ownerOrg: string) {
   const row = db
     .query<
       { last: number; ids: number; first: number; highest: number; events: number; counted: number },
@@ -83,7 +83,7 @@ function numbersOf(one: string) {
          SELECT count(DISTINCT seq) AS ids, min(seq) AS first, max(seq) AS highest FROM event_id WHERE ${ofOrg('num')}
        ) AS i WHERE o.org_id = ?`,
     )
-    .get(one)!
+    .get(ownerOrg)!
   return row
 }
 
@@ -97,9 +97,9 @@ function batchOf(org: string, ids: string[], receivedAtMs: number): EventBatch {
   return { ...makeBatch(org, events), receivedAtMs, count }
 }
 
-function faults(one: string) {
-  const { faults: found } = compactEventReader(db, idsInTable(db)).verify()
-  return found.filter((fault) => fault.orgId === one)
+function faults(ownerOrg: string) {
+  const { faults: eventFaults } = compactEventReader(db, idsInTable(db)).verify()
+  return eventFaults.filter((fault) => fault.orgId === ownerOrg)
 }
 
 // First, because it verifies all organizations three times.
@@ -120,26 +120,27 @@ test('verify finds an id that is missing, and one that leads to no arrival', asy
 
 test('three nodes with resends and equal new names store each event once and count it', async () => {
   const orgIds = [orgId, `${orgId}_too`]
-  const sent = new Map(orgIds.map((one) => [one, new Set<string>()]))
-  let made = 0
+  const sentIds = new Map(orgIds.map((senderOrg) => [senderOrg, new Set<string>()]))
+  let madeCount = 0
   let total = 0
   const sums = await appendEverywhere(10, (node) =>
-    orgIds.map((one) => {
-      const ids = Array.from({ length: 1 + (made % 150) }, (_, at) => {
-        const id = at % 9 === 0 && made > 0 ? `e${(made * 7 + at) % made}` : `e${made++}`
-        sent.get(one)!.add(id)
+    orgIds.map((senderOrg) => {
+      const ids = Array.from({ length: 1 + (madeCount % 150) }, (_, index) => {
+        const id =
+          index % 9 === 0 && madeCount > 0 ? `e${(madeCount * 7 + index) % madeCount}` : `e${madeCount++}`
+        sentIds.get(senderOrg)!.add(id)
         total++
         return id
       })
-      return batchOf(one, ids, noon + made - node * 50)
+      return batchOf(senderOrg, ids, noon + madeCount - node * 50)
     }),
   )
-  const stored = orgIds.reduce((sum, one) => sum + sent.get(one)!.size, 0)
+  const stored = orgIds.reduce((sum, senderOrg) => sum + sentIds.get(senderOrg)!.size, 0)
   expect(sums).toEqual({ accepted: stored, deduped: total - stored })
-  for (const one of orgIds) {
-    const n = sent.get(one)!.size
-    expect(numbersOf(one)).toEqual({ last: n, ids: n, first: 1, highest: n, events: n, counted: n })
-    expect(faults(one)).toEqual([])
+  for (const senderOrg of orgIds) {
+    const n = sentIds.get(senderOrg)!.size
+    expect(numbersOf(senderOrg)).toEqual({ last: n, ids: n, first: 1, highest: n, events: n, counted: n })
+    expect(faults(senderOrg)).toEqual([])
   }
 })
 
@@ -156,10 +157,10 @@ test.if(hasPooler)('through a pooler that changes connections, resends are known
 })
 
 test('times of arrival never fall although the clocks of the nodes differ', async () => {
-  let made = 0
+  let madeCount = 0
   await appendEverywhere(20, (node) => {
-    const ids = Array.from({ length: 3 }, () => `t${made++}`)
-    return [batchOf(orgId, ids, noon + made - node * 5_000)]
+    const ids = Array.from({ length: 3 }, () => `t${madeCount++}`)
+    return [batchOf(orgId, ids, noon + madeCount - node * 5_000)]
   })
   const arrivalTimes = () => {
     const reader = compactEventReader(db, idsInTable(db))
@@ -167,7 +168,7 @@ test('times of arrival never fall although the clocks of the nodes differ', asyn
     return events.map(({ receivedAtMs }) => receivedAtMs)
   }
   const times = arrivalTimes()
-  expect(times.length).toBe(made)
+  expect(times.length).toBe(madeCount)
   expect(times).toEqual(times.toSorted((a, b) => a - b))
   expect(times[0]).toBeLessThan(times.at(-1)!)
   upkeep(db).run() // merges the blocks
@@ -176,8 +177,8 @@ test('times of arrival never fall although the clocks of the nodes differ', asyn
 })
 
 test('a node knows whether others append to the same organization', async () => {
-  let made = 0
-  const send = (node: number) => appends[node]!.append([batchOf(orgId, [`o${made++}`], noon)])
+  let madeCount = 0
+  const send = (node: number) => appends[node]!.append([batchOf(orgId, [`o${madeCount++}`], noon)])
   for (let n = 0; n < 10; n++) await send(0)
   expect(appends[0]!.othersAppend()).toBe(false)
   for (let n = 0; n < 3; n++) for (const node of [1, 0]) await send(node)
@@ -187,31 +188,31 @@ test('a node knows whether others append to the same organization', async () => 
 })
 
 test('no block crosses a segment, and due work of two nodes at once changes no answer', async () => {
-  let made = 0
+  let madeCount = 0
   // Without new names, so that no conflict of terms makes a node read the last arrival.
   const unnamed = (batch: EventBatch) => ({
     ...batch,
     events: batch.events.map((event) => ({ ...event, tool: null })),
   })
   const send = (node: number, events: number) => {
-    const ids = Array.from({ length: events }, () => `b${made++}`)
+    const ids = Array.from({ length: events }, () => `b${madeCount++}`)
     return appends[node]!.append([unnamed(batchOf(orgId, ids, noon))])
   }
   await send(1, 1) // from here on it knows of one arrival
-  while (made < 65_500) await send(0, Math.min(990, 65_500 - made))
+  while (madeCount < 65_500) await send(0, Math.min(990, 65_500 - madeCount))
   await send(1, 100)
   await appendEverywhere(40, () => [
     batchOf(
       orgId,
-      Array.from({ length: 11 }, () => `b${made++}`),
+      Array.from({ length: 11 }, () => `b${madeCount++}`),
       noon,
     ),
   ])
-  expect(made).toBeGreaterThan(65_536)
+  expect(madeCount).toBeGreaterThan(65_536)
   const crossing = 'SELECT place FROM event_block WHERE place >> 16 <> (place + events - 1) >> 16'
   expect(db.query(crossing).all()).toEqual([])
-  const answer = (on: Database) => {
-    const reader = compactEventReader(on, idsInTable(on))
+  const answer = (connection: Database) => {
+    const reader = compactEventReader(connection, idsInTable(connection))
     const filter = { sessionIds: ['s1'] }
     /** On a busy machine a count ends before its ceiling. */
     const countTo = (ceilingSeq: number) => {
@@ -231,13 +232,13 @@ test('no block crosses a segment, and due work of two nodes at once changes no a
       reader.byId({ orgId, id: 'b65535' }),
     ]
   }
-  const before = answer(db)
+  const answerBefore = answer(db)
   const blocks = () => db.query<{ n: number }, []>('SELECT count(*) AS n FROM event_block').get()!.n
   const blocksBefore = blocks()
-  const works = [upkeep(db), upkeep(other)]
+  const works = [upkeep(db), upkeep(otherNode)]
   for (let run = 0; run < 3; run++) for (const work of works) work.run()
-  expect(answer(db)).toEqual(before)
-  expect(answer(other)).toEqual(before)
+  expect(answer(db)).toEqual(answerBefore)
+  expect(answer(otherNode)).toEqual(answerBefore)
   expect(blocks()).toBeLessThan(blocksBefore)
   const state = db.query('SELECT last_seq - folded_seq AS behind, segments FROM event_org WHERE org_id = ?')
   expect(state.get(orgId)).toEqual({ behind: 0, segments: 1 })

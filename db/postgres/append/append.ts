@@ -79,10 +79,10 @@ export async function openAppends(client: AppendClient): Promise<Appends> {
         const ids = stored.get(orgId) ?? new Set<string>()
         return { orgId, ...stage(org, batchesOf.get(orgId)!, { ids, source }) }
       })
-      const unsure = staged.filter((one) => hasRejected(one) && !stored.has(one.orgId))
+      const unsure = staged.filter((entry) => hasRejected(entry) && !stored.has(entry.orgId))
       const { failure, foundOthers } = unsure.length > 0 ? unsureSent : await send(client, staged)
       noteOthers(foundOthers)
-      if (failure === null) return orgIds.map((orgId) => staged.find((one) => one.orgId === orgId)!)
+      if (failure === null) return orgIds.map((orgId) => staged.find((entry) => entry.orgId === orgId)!)
       const conflict = tries < triesMax ? conflictOf(failure, tries) : null
       // Numbers and terms in memory assumed that the statement succeeds.
       await orgs.refresh(orgIds, conflict !== 'ids')
@@ -91,15 +91,15 @@ export async function openAppends(client: AppendClient): Promise<Appends> {
     }
   }
 
-  function noteOthers(found: boolean): void {
-    recent.push(found)
+  function noteOthers(hasOthers: boolean): void {
+    recent.push(hasOthers)
     if (recent.length > recentAppends) recent.shift()
   }
 
   async function outcomesOf(works: readonly Work[], outcomes: AppendOutcome[]): Promise<void> {
     const staged = await commit(works).catch((error: unknown) => failureOf(appendError(error)))
-    works.forEach(({ at }, index) => {
-      at.forEach((place, batch) => {
+    works.forEach(({ at: places }, index) => {
+      places.forEach((place, batch) => {
         outcomes[place] = 'kind' in staged ? staged : staged[index]!.outcomes[batch]!
       })
     })
@@ -108,10 +108,10 @@ export async function openAppends(client: AppendClient): Promise<Appends> {
   return {
     async append(batches) {
       const byOrg = new Map<string, Work>()
-      batches.forEach((batch, at) => {
+      batches.forEach((batch, place) => {
         const work = byOrg.get(batch.orgId) ?? { orgId: batch.orgId, batches: [], at: [] }
         work.batches.push(batch)
-        work.at.push(at)
+        work.at.push(place)
         byOrg.set(batch.orgId, work)
       })
       const outcomes = new Array<AppendOutcome>(batches.length)
@@ -139,11 +139,11 @@ function resends({ schema, rows }: AppendClient, hash: IdHash) {
     /** The hashes that `event_id` has of all the ids. */
     async storedHashes(num: number, batches: readonly EventBatch[]): Promise<ReadonlySet<string>> {
       const hashes = batches.flatMap(({ events }) => events.map(({ id }) => hash(num, JSON.stringify(id))))
-      const found = await rows<{ h: string }>(
+      const hashRows = await rows<{ h: string }>(
         `SELECT found.h::text AS h FROM ${eachIn('$1', `${schema}.event_id`)}`,
         [`{${hashes.join()}}`],
       )
-      return new Set(found.map(({ h }) => h.replaceAll('-', '')))
+      return new Set(hashRows.map(({ h }) => h.replaceAll('-', '')))
     },
   }
 }
@@ -159,15 +159,15 @@ async function storedSources(
     ),
   )
   if (keys.length === 0) return () => null
-  const found = await rows<StoredSource>(
+  const sourceRows = await rows<StoredSource>(
     `SELECT ${translate(sourceColumns).sql} FROM ${schema}.access_source
      WHERE (org_id, site_id, source) IN (SELECT org_id, site_id, source
        FROM jsonb_to_recordset($1::jsonb) AS k (org_id text, site_id text, source text))`,
     [JSON.stringify(keys)],
   )
   const nameOf = ({ orgId, siteId, source }: SourceKey) => JSON.stringify([orgId, siteId, source])
-  const known = new Map(found.map((row) => [nameOf(row), sourceOf(row)]))
-  return (key) => known.get(nameOf(key)) ?? null
+  const sourcesByName = new Map(sourceRows.map((row) => [nameOf(row), sourceOf(row)]))
+  return (key) => sourcesByName.get(nameOf(key)) ?? null
 }
 
 interface Sent {
@@ -182,7 +182,7 @@ async function send({ schema, rows }: AppendClient, staged: readonly Staged[]): 
   if (calls.length + logs.length === 0) return { failure: null, foundOthers: false }
   const parameters: Parameter[] = []
   const call = (name: string, types: readonly string[], values: Parameter[]): string => {
-    const list = types.map((type, at) => `$${parameters.length + at + 1}::${type}`)
+    const list = types.map((type, index) => `$${parameters.length + index + 1}::${type}`)
     parameters.push(...values)
     return `${schema}.${name}(${[writerSchema, ...list].join(', ')})`
   }
@@ -194,10 +194,10 @@ async function send({ schema, rows }: AppendClient, staged: readonly Staged[]): 
     return `${schema}.append_networks(${[writerSchema, events, ...list].join(', ')})`
   }
   // One organization after the other, as in `addIngestCounts`, so that the two cannot wait for each other.
-  const texts = calls.flatMap((one, index) => {
-    const events = call('append_events', parameterTypes, one.parameters!)
-    const append = `${withNetworks(events, one.networks)} AS last_${index}`
-    return one.scopes === null ? [append] : [append, call('append_scopes', scopeTypes, one.scopes)]
+  const texts = calls.flatMap((entry, index) => {
+    const events = call('append_events', parameterTypes, entry.parameters!)
+    const append = `${withNetworks(events, entry.networks)} AS last_${index}`
+    return entry.scopes === null ? [append] : [append, call('append_scopes', scopeTypes, entry.scopes)]
   })
   for (const values of logs) texts.push(call('append_access', accessTypes, values))
   try {

@@ -1,6 +1,6 @@
 /** The connections of the append thread, which waits for no answer. */
 import { openClient } from '../connection/client.ts'
-import { named } from '../connection/dialect.ts'
+import { toRowObject } from '../connection/dialect.ts'
 import { serverOptions, type ConnectionOptions } from '../connection/options.ts'
 
 /** One for each outstanding group, and one for lookups beside them. */
@@ -21,7 +21,7 @@ export function openAppendClient(options: ConnectionOptions): AppendClient {
   return {
     schema: server.schema,
     async rows(sql, params) {
-      const link = links.reduce((best, other) => (other.open < best.open ? other : best))
+      const link = links.reduce((best, candidate) => (candidate.open < best.open ? candidate : best))
       link.open++
       try {
         const { columns, rows } = await link.client.handle({
@@ -31,7 +31,7 @@ export function openAppendClient(options: ConnectionOptions): AppendClient {
           reused: true,
           within: null,
         })
-        return rows.map((row) => named(columns, row)) as never[]
+        return rows.map((row) => toRowObject(columns, row)) as never[]
       } finally {
         link.open--
       }

@@ -34,7 +34,7 @@ interface AppendOrgs {
 }
 
 export function appendOrgs({ schema, rows }: AppendClient, hashSeed: number): AppendOrgs {
-  const known = new Map<string, AppendOrg>() // least recently used first
+  const loadedOrgs = new Map<string, AppendOrg>() // least recently used first
 
   async function load(orgId: string): Promise<AppendOrg> {
     const find = async () => {
@@ -63,30 +63,30 @@ export function appendOrgs({ schema, rows }: AppendClient, hashSeed: number): Ap
     }
   }
 
-  async function one(orgId: string): Promise<AppendOrg> {
-    const org = known.get(orgId) ?? (await load(orgId))
-    const latest = known.get(orgId) ?? org // another group may have loaded it meanwhile
-    known.delete(orgId)
-    known.set(orgId, latest)
+  async function findOrg(orgId: string): Promise<AppendOrg> {
+    const org = loadedOrgs.get(orgId) ?? (await load(orgId))
+    const latest = loadedOrgs.get(orgId) ?? org // another group may have loaded it meanwhile
+    loadedOrgs.delete(orgId)
+    loadedOrgs.set(orgId, latest)
     return latest
   }
 
   return {
     async of(orgIds) {
       const orgs: [string, AppendOrg][] = []
-      for (const orgId of new Set(orgIds)) orgs.push([orgId, await one(orgId)])
-      for (const orgId of known.keys()) {
-        if (known.size <= Math.max(orgsLoadedMax, orgs.length)) break
-        if (!orgs.some(([used]) => used === orgId)) known.delete(orgId)
+      for (const orgId of new Set(orgIds)) orgs.push([orgId, await findOrg(orgId)])
+      for (const orgId of loadedOrgs.keys()) {
+        if (loadedOrgs.size <= Math.max(orgsLoadedMax, orgs.length)) break
+        if (!orgs.some(([usedOrgId]) => usedOrgId === orgId)) loadedOrgs.delete(orgId)
       }
       return new Map(orgs.toSorted(([, a], [, b]) => a.num - b.num))
     },
     async refresh(orgIds, withTerms) {
       for (const orgId of orgIds) {
-        const { terms, pending, termDrops } = known.get(orgId) ?? {}
+        const { terms, pending, termDrops } = loadedOrgs.get(orgId) ?? {}
         const fresh = await load(orgId)
         const isSame = !withTerms && terms !== undefined && termDrops === fresh.termDrops
-        known.set(orgId, { ...fresh, ...(isSame ? { terms, pending: pending! } : {}) })
+        loadedOrgs.set(orgId, { ...fresh, ...(isSame ? { terms, pending: pending! } : {}) })
       }
     },
   }

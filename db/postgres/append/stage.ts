@@ -75,7 +75,7 @@ export function stager(hash: IdHash): Stage {
   let staged = new Set<string>()
   let last = ''
   let findSource: Stored['source'] = () => null
-  const known: KnownIds = {
+  const knownIds: KnownIds = {
     prepare() {},
     has({ num }, id) {
       last = hash(num, id)
@@ -84,7 +84,7 @@ export function stager(hash: IdHash): Stage {
     add: () => void staged.add(last),
   }
   const ledger = accessLedger((key) => findSource(key))
-  const appends = appender(known, ledger)
+  const appends = appender(knownIds, ledger)
 
   return (org, batches, { ids, source }) => {
     stored = ids
@@ -110,16 +110,16 @@ export function stager(hash: IdHash): Stage {
     const networks = networkParameters(num, state)
     if (staged.size + terms.length + counts.length === 0)
       return { org, lastSeq: last, outcomes, terms, parameters: null, access, scopes, networks }
-    const rows = counts.map((one) => ({
-      hour: Math.floor(one.hourStartMs / countHourMs),
-      key_id: one.keyId,
-      requests: one.requests,
-      refused: one.refused,
-      accepted: one.accepted,
-      deduped: one.deduped,
-      rejected: one.rejected,
-      ahead_max_ms: one.aheadMaxMs,
-      behind_min_ms: one.behindMinMs,
+    const rows = counts.map((count) => ({
+      hour: Math.floor(count.hourStartMs / countHourMs),
+      key_id: count.keyId,
+      requests: count.requests,
+      refused: count.refused,
+      accepted: count.accepted,
+      deduped: count.deduped,
+      rejected: count.rejected,
+      ahead_max_ms: count.aheadMaxMs,
+      behind_min_ms: count.behindMinMs,
     }))
     const parameters = [
       org.num,
@@ -197,9 +197,9 @@ function blockParameters(blocks: readonly StagedBlock[]): (string | Uint8Array)[
     const { columns, ids, bodies } = block
     parts.push(columns, ids, bodies)
     const { low: receivedMin } = rangeOf(content, extra.received)
-    const one = { ...block, start, receivedMin, checksum: blockChecksum(block) }
+    const packedBlock = { ...block, start, receivedMin, checksum: blockChecksum(block) }
     start += columns.length + ids.length + bodies.length
-    return one
+    return packedBlock
   })
   return [
     list(packed, ({ events }) => events),

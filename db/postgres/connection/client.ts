@@ -62,7 +62,7 @@ function openCursor(query: Pending, size: number, { settled, closing }: Link): C
   }) as unknown as Pending
   const ended = settled(reading)
   ended.then(
-    (rest) => batch.resolve(rest),
+    (finalRows) => batch.resolve(finalRows),
     (error: unknown) => batch.reject(error),
   )
   let isFirst = true
@@ -102,7 +102,7 @@ function lost(message: string): Error {
 function connectOnce(
   servers: Server[],
   seconds: number,
-  used: (server: Server) => void,
+  onConnect: (server: Server) => void,
 ): () => Promise<Socket> {
   const untried = [...servers]
   return async () => {
@@ -111,7 +111,7 @@ function connectOnce(
       try {
         const socket = await connectTo(server, seconds)
         untried.length = 0
-        used(server)
+        onConnect(server)
         return socket
       } catch (error) {
         failure = error as Error
@@ -121,7 +121,7 @@ function connectOnce(
   }
 }
 
-const firstOf = (servers: Server[], first: Server) => [first, ...servers.filter((one) => one !== first)]
+const firstOf = (servers: Server[], first: Server) => [first, ...servers.filter((server) => server !== first)]
 
 /** The longest that a timer waits. The system gives up long before. */
 const timerMsMax = 2 ** 31 - 1
@@ -172,11 +172,15 @@ function openLink(options: ServerOptions): Link {
   let sql = connect()
 
   function connect(): postgres.Sql {
-    const made: postgres.Sql = postgres({
+    const client: postgres.Sql = postgres({
       ...server,
       ...servers[0],
       ssl: sslOf(server.ssl),
-      socket: connectOnce(order, server.connect_timeout, (used) => (order = firstOf(servers, used))),
+      socket: connectOnce(
+        order,
+        server.connect_timeout,
+        (usedServer) => (order = firstOf(servers, usedServer)),
+      ),
       max: 1,
       max_pipeline: pipelined,
       fetch_types: false,
@@ -185,14 +189,14 @@ function openLink(options: ServerOptions): Link {
       max_lifetime: 0,
       onnotice: () => undefined,
       onclose() {
-        if (made !== sql) return
+        if (client !== sql) return
         // What the driver still queues must not run on its next connection, outside of the transaction. For a query
         // that runs it would open another connection, and a failure of that one would end this thread.
         for (const query of pending) if (query.active !== true) query.cancel()
         giveUp()
       },
     } as postgres.Options<Record<string, never>>)
-    return made
+    return client
   }
 
   /** With a driver of its own, because the driver does not always send again after a close. */
@@ -276,11 +280,11 @@ export function openClient(server: ServerOptions): Client {
   const execute = (sql: string, params: SqlValue[], prepare: boolean): Promise<Rows> =>
     link.settled(link.query(sql, params, { prepare, simple: false }))
 
-  async function each(sql: string, rows: SqlValue[][]): Promise<Answer> {
-    const [first, ...others] = rows
+  async function executeEach(sql: string, rows: SqlValue[][]): Promise<Answer> {
+    const [first, ...otherRows] = rows
     if (first !== undefined) await execute(sql, first, true) // the others need its description
-    for (const other of await Promise.allSettled(others.map((row) => execute(sql, row, true))))
-      if (other.status === 'rejected') throw other.reason
+    for (const outcome of await Promise.allSettled(otherRows.map((row) => execute(sql, row, true))))
+      if (outcome.status === 'rejected') throw outcome.reason
     return answer(null)
   }
 
@@ -292,7 +296,7 @@ export function openClient(server: ServerOptions): Client {
       case 'execute':
         return answer(await execute(request.sql, request.params, request.reused))
       case 'each':
-        return each(request.sql, request.rows)
+        return executeEach(request.sql, request.rows)
       case 'script':
         return answer(await link.settled(link.query(request.sql, [], { prepare: false, simple: true })))
       case 'first': {

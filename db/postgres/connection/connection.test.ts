@@ -9,8 +9,8 @@ import { openConnection } from './connection.ts'
 import { storeError } from './failure.ts'
 
 const { url, cluster, name } = await database()
-const open = (more = ''): Database =>
-  openConnection({ url: `${url}${more}`, node: 'test', statementTimeoutMs: 5_000, schema: 'public' })
+const open = (parameters = ''): Database =>
+  openConnection({ url: `${url}${parameters}`, node: 'test', statementTimeoutMs: 5_000, schema: 'public' })
 const db = open()
 afterAll(() => db.close())
 db.run(`CREATE TABLE item (id bigint PRIMARY KEY, "orgId" text COLLATE "C", n double precision, body bytea)`)
@@ -68,7 +68,7 @@ test('get, all, values and iterate return the same rows', () => {
     const rows = series.all(count, 7)
     expect(rows.length).toBe(count)
     expect([...series.iterate(count, 7)]).toEqual(rows)
-    expect(series.values(count, 7)).toEqual(rows.map(({ i, rest }) => [i, rest]))
+    expect(series.values(count, 7)).toEqual(rows.map(({ i, rest: restValue }) => [i, restValue]))
     expect(series.get(count, 7)).toEqual(rows[0] ?? null)
   }
   for (const { i } of series.iterate(10_000, 7)) if (i === 300) break
@@ -154,9 +154,9 @@ test('a connection lost between two reads is opened again', async () => {
 })
 
 test('a server that dies during a statement is connected to again when it is back', async () => {
-  const own = await startPostgres()
-  const pid = own.pid()
-  const away = openConnection({ url: own.url, node: 'test', statementTimeoutMs: 5_000 })
+  const ownCluster = await startPostgres()
+  const pid = ownCluster.pid()
+  const away = openConnection({ url: ownCluster.url, node: 'test', statementTimeoutMs: 5_000 })
   const killer = run(['sh', '-c', `sleep 0.3; kill -STOP ${pid}; pkill -9 -P ${pid}; kill -9 ${pid}`], {
     cwd: '/',
     env: { PATH: process.env.PATH ?? '' },
@@ -164,18 +164,19 @@ test('a server that dies during a statement is connected to again when it is bac
   expect(kindOf(() => away.query('SELECT pg_sleep(3)').get())).toBe('unavailable')
   await killer.exited
   expect(kindOf(() => away.query('SELECT 1').get())).toBe('unavailable')
-  await own.restart()
+  await ownCluster.restart()
   expect(away.query('SELECT 1 AS one').get()).toEqual({ one: 1 })
   away.close()
-  await own.stop()
+  await ownCluster.stop()
 })
 
 test('a server that is not there is unavailable, and a URL that cannot be used is not', () => {
-  const at = (url: string) => kindOf(() => openConnection({ url, node: 'test', statementTimeoutMs: 1_000 }))
-  expect(at('postgres://postgres@127.0.0.1:1/postgres')).toBe('unavailable')
-  expect(at(`${url}_missing`)).toBe('unavailable')
-  expect(at(`${url}?unknown=1`)).toBe('internal')
-  expect(at('mysql://localhost')).toBe('internal')
+  const errorKind = (url: string) =>
+    kindOf(() => openConnection({ url, node: 'test', statementTimeoutMs: 1_000 }))
+  expect(errorKind('postgres://postgres@127.0.0.1:1/postgres')).toBe('unavailable')
+  expect(errorKind(`${url}_missing`)).toBe('unavailable')
+  expect(errorKind(`${url}?unknown=1`)).toBe('internal')
+  expect(errorKind('mysql://localhost')).toBe('internal')
 })
 
 test('a proxy without a server, which accepts and closes, is asked once for each request', async () => {
@@ -183,8 +184,8 @@ test('a proxy without a server, which accepts and closes, is asked once for each
     console.log(Bun.listen({ hostname: '127.0.0.1', port: 0, socket }).port)`
   const proxy = run([process.execPath, '-e', program], { cwd: '/', env: {} })
   const port = await proxy.line(Number, 10_000)
-  const at = `postgres://postgres@127.0.0.1:${port}/postgres`
-  const open = () => openConnection({ url: at, node: 'test', statementTimeoutMs: 5_000 })
+  const address = `postgres://postgres@127.0.0.1:${port}/postgres`
+  const open = () => openConnection({ url: address, node: 'test', statementTimeoutMs: 5_000 })
   expect([kindOf(open), kindOf(open)]).toEqual(['unavailable', 'unavailable'])
   proxy.signal('SIGTERM')
   await proxy.exited
@@ -200,8 +201,8 @@ test('without prepared statements, and over the Unix socket', () => {
 })
 
 test('an error of drizzle becomes the error below it, without the bound values', () => {
-  const below = new StoreError('conflict', 'taken')
-  expect(storeError(new DrizzleQueryError('INSERT', ['secret'], below), 'insert')).toBe(below)
+  const conflict = new StoreError('conflict', 'taken')
+  expect(storeError(new DrizzleQueryError('INSERT', ['secret'], conflict), 'insert')).toBe(conflict)
   const unknown = storeError(new DrizzleQueryError('INSERT', ['secret'], new Error('odd')), 'insert')
   expect([unknown.kind, unknown.message]).toEqual(['internal', 'insert: odd'])
 })
@@ -232,16 +233,16 @@ test.if(hasPooler)(
       }
     }
     expect(pids.size).toBeLessThanOrEqual(2)
-    const [first, , other] = nodes.map(({ node }) => node)
+    const [first, , thirdNode] = nodes.map(({ node }) => node)
     db.run('TRUNCATE item')
     // Both are in a transaction at once, so they have different connections.
     first!.query('BEGIN').run()
     first!.query('INSERT INTO item (id) VALUES (?)').run(99)
-    expect(other!.query('SELECT count(*) AS n FROM item').get()).toEqual({ n: 0 })
-    expect(kindOf(() => other!.query('SELECT 1 / 0').get())).toBe('internal')
-    expect(other!.inTransaction).toBe(false)
+    expect(thirdNode!.query('SELECT count(*) AS n FROM item').get()).toEqual({ n: 0 })
+    expect(kindOf(() => thirdNode!.query('SELECT 1 / 0').get())).toBe('internal')
+    expect(thirdNode!.inTransaction).toBe(false)
     first!.query('COMMIT').run()
-    expect(other!.query('SELECT count(*) AS n FROM item').get()).toEqual({ n: 1 })
+    expect(thirdNode!.query('SELECT count(*) AS n FROM item').get()).toEqual({ n: 1 })
     for (const { node } of nodes) node.close()
     await pooler.stop()
   },

@@ -1,7 +1,7 @@
 /** Opens PostgreSQL connections whose statements block the calling thread, for the shared SQL. */
 import { StoreError } from '../../contract/errors.ts'
 import type { Database, SqlValue, Statement } from '../../sql/database.ts'
-import { dialect, listsOf, named, ordered, overLists, reads, translate } from './dialect.ts'
+import { dialect, listsOf, toRowObject, ordered, overLists, reads, translate } from './dialect.ts'
 import { serverOptions, type ConnectionOptions } from './options.ts'
 import { openSession, type Session } from './session.ts'
 import type { Answer } from './wire.ts'
@@ -32,9 +32,9 @@ export function openConnection(options: ConnectionOptions): Database {
   return {
     query<Row, Params extends SqlValue[]>(text: string) {
       const isKept = statements.size < preparedMax
-      const known = statements.get(text) ?? statementOn(session, text, isKept)
-      if (isKept) statements.set(text, known)
-      return known as Statement<Row, Params>
+      const statement = statements.get(text) ?? statementOn(session, text, isKept)
+      if (isKept) statements.set(text, statement)
+      return statement as Statement<Row, Params>
     },
     run: (text) => (session.control(text) ?? (() => session.ask({ do: 'script', sql: text })))(),
     runEach(text, rows) {
@@ -64,11 +64,11 @@ function statementOn(session: Session, text: string, reused: boolean): Statement
   return {
     get(...params) {
       const { columns, rows } = execute(params)
-      return rows[0] === undefined ? null : named(columns, rows[0])
+      return rows[0] === undefined ? null : toRowObject(columns, rows[0])
     },
     all(...params) {
       const { columns, rows } = execute(params)
-      return rows.map((row) => named(columns, row))
+      return rows.map((row) => toRowObject(columns, row))
     },
     values: (...params) => execute(params).rows,
     run: (...params) => ({ changes: execute(params).changes }),
@@ -84,7 +84,7 @@ function* batches(session: Session, sql: string, params: SqlValue[]): Generator<
     let { columns, rows } = session.ask({ do: 'first', sql, params, size: batchRows })
     hasMore = rows.length === batchRows
     for (;;) {
-      for (const row of rows) yield named(columns, row)
+      for (const row of rows) yield toRowObject(columns, row)
       if (!hasMore) return
       hasMore = false // until the answer is there: a query that failed is closed
       rows = session.ask({ do: 'more' }).rows

@@ -37,24 +37,24 @@ const code = fc.constantFrom(' SELECT ', ' ? ', ' ?2 ', ' minAt ', ' 12.5 ', ' =
 test('strings, quoted names and comments stay as they are, whatever is in them', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(code, quoted)), (parts) => {
-      const source = parts.map(([before, part]) => before + part).join('')
-      const without = parts.map(([before]) => before).join(';')
+      const source = parts.map(([separator, part]) => separator + part).join('')
+      const bareText = parts.map(([separator]) => separator).join(';')
       const { sql, order } = translate(source)
-      const plain = translate(without)
-      const expected = plain.sql.split(';').map((before, index) => before + (parts[index]?.[1] ?? ''))
+      const plain = translate(bareText)
+      const expected = plain.sql.split(';').map((separator, index) => separator + (parts[index]?.[1] ?? ''))
       expect({ sql, order }).toEqual({ sql: expected.join(''), order: plain.order })
     }),
   )
 })
 
 test('a translated statement with the same values means the same', () => {
-  const used = fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 10 })
+  const usedNumbers = fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 10 })
   fc.assert(
-    fc.property(used, (numbers) => {
+    fc.property(usedNumbers, (numbers) => {
       const values = ['a', 'b', 'c', 'd', 'e', 'f']
       const { sql, order } = translate(numbers.map((number) => `?${number}`).join(' '))
-      const sent = order.map((index) => values[index])
-      const read = [...sql.matchAll(/\$(\d+)/g)].map(([, number]) => sent[Number(number) - 1])
+      const sentValues = order.map((index) => values[index])
+      const read = [...sql.matchAll(/\$(\d+)/g)].map(([, number]) => sentValues[Number(number) - 1])
       expect(read).toEqual(numbers.map((number) => values[number - 1]!))
       expect(new Set(order).size).toBe(order.length)
     }),

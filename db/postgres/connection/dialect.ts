@@ -71,10 +71,10 @@ export function translate(text: string): Translated {
  * has a second use. 10,000 upserts take 70 ms, singly 300 ms.
  */
 export function overLists(sql: string): string | null {
-  const [, head, values = '', rest = ''] = insertOfOne.exec(sql) ?? []
-  if (head === undefined || /\$\d/.test(rest)) return null
+  const [, head, values = '', suffix = ''] = insertOfOne.exec(sql) ?? []
+  if (head === undefined || /\$\d/.test(suffix)) return null
   const lists = values.split(',').map((parameter) => `CAST(${parameter.trim()} AS bigint[])`)
-  return `${head}SELECT * FROM unnest(${lists.join(', ')})${rest}`
+  return `${head}SELECT * FROM unnest(${lists.join(', ')})${suffix}`
 }
 
 const insertOfOne = /^(\s*INSERT INTO \w+ \([^()]*\)\s*)VALUES \(((?:\$\d+, )*\$\d+)\)([^]*)$/
@@ -86,7 +86,7 @@ export function listsOf(rows: SqlValue[][]): string[] | null {
 }
 
 /** A row as an object. */
-export function named(columns: string[], values: unknown[]): unknown {
+export function toRowObject(columns: string[], values: unknown[]): unknown {
   const row: { [column: string]: unknown } = {}
   for (let index = 0; index < columns.length; index++) row[columns[index]!] = values[index]
   return row
@@ -94,11 +94,11 @@ export function named(columns: string[], values: unknown[]): unknown {
 
 /** The parameters in the order in which the translated statement has them. */
 export function ordered(order: number[], params: SqlValue[], isLookup = false): SqlValue[] {
-  return order.map((index) => sent(params[index], isLookup))
+  return order.map((index) => encodeParameter(params[index], isLookup))
 }
 
 /** As SQLite stores it. A view is copied, because its whole buffer would cross. */
-function sent(value: SqlValue | undefined, isLookup: boolean): SqlValue {
+function encodeParameter(value: SqlValue | undefined, isLookup: boolean): SqlValue {
   if (value === undefined) return null
   if (isLookup && typeof value === 'string') return value.replaceAll('\0', noCharacters)
   if (typeof value === 'boolean') return value ? 1 : 0

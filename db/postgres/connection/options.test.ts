@@ -5,10 +5,10 @@ import { tempDir } from '../../../tests/support/temp-dir.ts'
 import { serverOptions } from './options.ts'
 
 const base = { node: 'n1', statementTimeoutMs: 10_000 }
-const of = (url: string, environment = {}) => serverOptions({ ...base, url, environment })
+const optionsFor = (url: string, environment = {}) => serverOptions({ ...base, url, environment })
 
 test('parts of the URL win over its parameters and the environment', () => {
-  expect(of('postgresql://us%40er:p%2Fw@db.example:6543/logs?sslmode=require')).toMatchObject({
+  expect(optionsFor('postgresql://us%40er:p%2Fw@db.example:6543/logs?sslmode=require')).toMatchObject({
     servers: [{ host: 'db.example', port: 6543 }],
     database: 'logs',
     username: 'us@er',
@@ -20,14 +20,14 @@ test('parts of the URL win over its parameters and the environment', () => {
     deadlineMs: 10_000,
   })
   const environment = { PGHOST: 'other', PGPORT: '1', PGUSER: 'me', PGPASSWORD: 'w', PGSSLMODE: 'disable' }
-  expect(of('postgres:///logs', environment)).toMatchObject({
+  expect(optionsFor('postgres:///logs', environment)).toMatchObject({
     servers: [{ host: 'other', port: 1 }],
     database: 'logs',
     username: 'me',
     password: 'w',
     ssl: false,
   })
-  expect(of('postgres:///logs?host=/run/postgresql&user=a', environment)).toMatchObject({
+  expect(optionsFor('postgres:///logs?host=/run/postgresql&user=a', environment)).toMatchObject({
     servers: [{ host: '/run/postgresql', port: 1 }],
     username: 'a',
   })
@@ -35,7 +35,7 @@ test('parts of the URL win over its parameters and the environment', () => {
 
 test('several servers are written as for libpq, and a list of ports belongs to a list of hosts', () => {
   const serversOf = (url: string, environment = {}) =>
-    of(url, environment).servers.map(({ host, port }) => `${host} ${port}`)
+    optionsFor(url, environment).servers.map(({ host, port }) => `${host} ${port}`)
   expect(serversOf('postgres://u:p@a:1,b,[::1]:3/d')).toEqual(['a 1', 'b 5432', '::1 3'])
   expect(serversOf('postgres:///d?host=a,b&port=1,2')).toEqual(['a 1', 'b 2'])
   expect(serversOf('postgres:///d', { PGHOST: 'a,::1', PGPORT: '7' })).toEqual(['a 7', '::1 7'])
@@ -51,57 +51,61 @@ test('several servers are written as for libpq, and a list of ports belongs to a
 })
 
 test('a & at the end ends the parameters, as in libpq; ssl has the one value that libpq takes', () => {
-  expect(of('postgres://h/d?sslmode=disable&').ssl).toBe(false)
-  expect(of('postgres://h/d?ssl=true').ssl).toBe('require')
-  expect(of('postgres://h/d?ssl=true&sslmode=disable').ssl).toBe(false)
+  expect(optionsFor('postgres://h/d?sslmode=disable&').ssl).toBe(false)
+  expect(optionsFor('postgres://h/d?ssl=true').ssl).toBe('require')
+  expect(optionsFor('postgres://h/d?ssl=true&sslmode=disable').ssl).toBe(false)
   for (const value of ['1', 'false', 'no-verify', 'require'])
-    expect(() => of(`postgres://h/d?ssl=${value}`)).toThrow(
+    expect(() => optionsFor(`postgres://h/d?ssl=${value}`)).toThrow(
       `ssl=${value} is not supported: write sslmode=require or sslmode=disable`,
     )
-  expect(() => of('postgres://h/d?sslmode=disable&&application_name=x')).toThrow('has no value')
+  expect(() => optionsFor('postgres://h/d?sslmode=disable&&application_name=x')).toThrow('has no value')
 })
 
 test('a node wants a primary, and a command only where its URL does', () => {
-  const wanted = (url: string, primaryOnly = false) =>
+  const isPrimaryOnly = (url: string, primaryOnly = false) =>
     serverOptions({ ...base, url, primaryOnly }).primaryOnly
-  expect([wanted('postgres://h/d'), wanted('postgres://h/d', true)]).toEqual([false, true])
-  expect(wanted('postgres://a,b/d?target_session_attrs=read-write')).toBe(true)
+  expect([isPrimaryOnly('postgres://h/d'), isPrimaryOnly('postgres://h/d', true)]).toEqual([false, true])
+  expect(isPrimaryOnly('postgres://a,b/d?target_session_attrs=read-write')).toBe(true)
 })
 
 test('a session names its node, its schema and its time limits', () => {
-  expect(of('postgres://h/d').connection).toMatchObject({
+  expect(optionsFor('postgres://h/d').connection).toMatchObject({
     application_name: 'sightglass/n1',
     search_path: 'sightglass',
     statement_timeout: 10_000,
     idle_in_transaction_session_timeout: 5_000,
     lock_timeout: 10_000,
   })
-  expect(of('postgres://h/d?search_path=logs,public').connection['search_path']).toBe('logs,public')
+  expect(optionsFor('postgres://h/d?search_path=logs,public').connection['search_path']).toBe('logs,public')
 })
 
 test('through a pooler each transaction sets them, and the session nothing', () => {
-  const { connection, settings, prepare } = of('postgres://h/d?prepare=false')
+  const { connection, settings, prepare } = optionsFor('postgres://h/d?prepare=false')
   expect([connection, prepare]).toEqual([{ application_name: 'sightglass/n1' }, false])
   expect(settings).toStartWith('; SET LOCAL search_path = sightglass; SET LOCAL statement_timeout = 10000; ')
 })
 
 test('only the verifying modes check a certificate', () => {
   const modes = ['allow', 'prefer', 'require', 'verify-ca', 'verify-full']
-  expect(modes.map((mode) => of(`postgres://h/d?sslmode=${mode}`).ssl)).toEqual([
+  expect(modes.map((mode) => optionsFor(`postgres://h/d?sslmode=${mode}`).ssl)).toEqual([
     'allow',
     'prefer',
     'require',
     { rejectUnauthorized: true, checksHost: false },
     { rejectUnauthorized: true, checksHost: true },
   ])
-  const own = (mode: string) => of(`postgres://h/d?sslmode=${mode}&sslrootcert=${import.meta.path}`).ssl
-  expect(own('verify-ca')).toMatchObject({ rejectUnauthorized: true, checksHost: false })
-  expect(own('verify-full')).toMatchObject({ checksHost: true })
-  expect(own('verify-full')).toMatchObject({ rejectUnauthorized: true, ca: expect.stringContaining('libpq') })
+  const sslFor = (mode: string) =>
+    optionsFor(`postgres://h/d?sslmode=${mode}&sslrootcert=${import.meta.path}`).ssl
+  expect(sslFor('verify-ca')).toMatchObject({ rejectUnauthorized: true, checksHost: false })
+  expect(sslFor('verify-full')).toMatchObject({ checksHost: true })
+  expect(sslFor('verify-full')).toMatchObject({
+    rejectUnauthorized: true,
+    ca: expect.stringContaining('libpq'),
+  })
   // As in libpq: with a root certificate it is checked, but not the host.
-  expect(own('require')).toMatchObject({ rejectUnauthorized: true, checksHost: false })
-  expect(own('prefer')).toMatchObject({ rejectUnauthorized: false })
-  expect(() => of('postgres://h/d?sslmode=verify-full&sslrootcert=/nowhere')).toThrow(
+  expect(sslFor('require')).toMatchObject({ rejectUnauthorized: true, checksHost: false })
+  expect(sslFor('prefer')).toMatchObject({ rejectUnauthorized: false })
+  expect(() => optionsFor('postgres://h/d?sslmode=verify-full&sslrootcert=/nowhere')).toThrow(
     'sslrootcert cannot be read (ENOENT)',
   )
 })
@@ -118,14 +122,14 @@ test('a password of the file of libpq, by server, database and user', () => {
   ]
   writeFileSync(passfile, `${lines.join('\n')}\n`, { mode: 0o600 })
   const environment = { PGPASSFILE: passfile }
-  const passwordOf = (url: string) => of(url, environment).password
+  const passwordOf = (url: string) => optionsFor(url, environment).password
   expect(passwordOf('postgres://u%3A1@h/d')).toBe('p\\a:b')
   expect(passwordOf('postgres://u@h/other')).toBe('second')
   expect(passwordOf('postgres://win@h/d')).toBe('pass')
   expect(passwordOf('postgres://me@x:6000/any')).toBe('third')
   expect(passwordOf('postgres://me@x:6001/any')).toBeUndefined()
   expect(passwordOf('postgres://me:own@x:6000/any')).toBe('own')
-  expect(of('postgres://me@x:6000/any', { ...environment, PGPASSWORD: 'env' }).password).toBe('env')
+  expect(optionsFor('postgres://me@x:6000/any', { ...environment, PGPASSWORD: 'env' }).password).toBe('env')
   chmodSync(passfile, 0o640)
   expect(() => passwordOf('postgres://u@h/other')).toThrow('must not be accessible to others')
 })
@@ -133,7 +137,7 @@ test('a password of the file of libpq, by server, database and user', () => {
 test('a URL that cannot be used says why, without repeating its password', () => {
   const message = (url: string): string => {
     try {
-      of(url)
+      optionsFor(url)
       return 'accepted'
     } catch (error) {
       return error instanceof Error ? error.message : ''

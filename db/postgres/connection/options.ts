@@ -97,9 +97,9 @@ export function serverOptions(options: ConnectionOptions): ServerOptions {
   const result: ServerOptions = {
     ssl: sslOption(take),
     servers,
-    ...given('database', take('dbname') ?? url.database ?? environment['PGDATABASE']),
-    ...given('username', take('user') ?? url.user ?? environment['PGUSER']),
-    ...given('password', take('password') ?? url.password ?? (environment['PGPASSWORD'] || undefined)),
+    ...pickDefined('database', take('dbname') ?? url.database ?? environment['PGDATABASE']),
+    ...pickDefined('username', take('user') ?? url.user ?? environment['PGUSER']),
+    ...pickDefined('password', take('password') ?? url.password ?? (environment['PGPASSWORD'] || undefined)),
     primaryOnly: wantsPrimary(take, options),
     connect_timeout: Math.max(
       0,
@@ -108,7 +108,7 @@ export function serverOptions(options: ConnectionOptions): ServerOptions {
     keep_alive: keepAlive(take),
     connection: {
       application_name: givenName === undefined ? name : `${name} ${givenName}`,
-      ...given('options', startOptions),
+      ...pickDefined('options', startOptions),
       ...(prepare ? settings : {}),
     },
     schema: path.split(',')[0]!,
@@ -117,7 +117,7 @@ export function serverOptions(options: ConnectionOptions): ServerOptions {
     deadlineMs: options.statementTimeoutMs,
   }
   if (result.password === undefined)
-    Object.assign(result, given('password', storedPassword(result, take, environment)))
+    Object.assign(result, pickDefined('password', storedPassword(result, take, environment)))
   if (result.password !== undefined) result.password = saslPrepared(result.password)
   requireSupported(parameters, environment)
   return result
@@ -177,7 +177,7 @@ function serversOf(
   requireSameCount('addresses in hostaddr', addresses ?? [], hosts)
   const servers = hosts.map((host, index) => {
     const port = portOf((ports.length === 1 ? ports[0] : ports[index]) || environmentPort(environment))
-    return { host: host || localHost(port), port, ...given('address', addresses?.[index]) }
+    return { host: host || localHost(port), port, ...pickDefined('address', addresses?.[index]) }
   })
   return take('load_balance_hosts', 'PGLOADBALANCEHOSTS') === 'random' ? shuffled(servers) : servers
 }
@@ -202,9 +202,9 @@ function hostAndPort(text: string): { host: string; port: string } {
   return { host: decodePercent('a host', host), port }
 }
 
-function requireSameCount(what: string, values: string[], hosts: string[]): void {
+function requireSameCount(label: string, values: string[], hosts: string[]): void {
   if (values.length > 1 && values.length !== hosts.length)
-    throw refused(`it has ${values.length} ${what} and ${hosts.length} hosts`)
+    throw refused(`it has ${values.length} ${label} and ${hosts.length} hosts`)
 }
 
 function environmentPort({ PGPORT: port = '' }: { [variable: string]: string | undefined }): string {
@@ -227,10 +227,10 @@ function shuffled(servers: Server[]): Server[] {
 const attributes = ['any', 'read-write', 'primary'] // a node writes, so no standby serves it
 
 function wantsPrimary(take: Take, { primaryOnly = false }: ConnectionOptions): boolean {
-  const wanted = take('target_session_attrs', 'PGTARGETSESSIONATTRS') ?? 'any'
-  if (!attributes.includes(wanted))
+  const targetAttribute = take('target_session_attrs', 'PGTARGETSESSIONATTRS') ?? 'any'
+  if (!attributes.includes(targetAttribute))
     throw refused(`target_session_attrs must be one of ${attributes.join(', ')}`)
-  return primaryOnly || wanted !== 'any'
+  return primaryOnly || targetAttribute !== 'any'
 }
 
 /** Names that need no quotes: the list is sent as it is. */
@@ -240,7 +240,7 @@ function searchPath(names: string): string {
   return names
 }
 
-function given<K extends string, V>(name: K, value: V | undefined): { [key in K]?: V } {
+function pickDefined<K extends string, V>(name: K, value: V | undefined): { [key in K]?: V } {
   return value === undefined ? {} : ({ [name]: value } as { [key in K]?: V })
 }
 
@@ -262,13 +262,13 @@ function sslOption(take: Take): ServerOptions['ssl'] {
   return {
     rejectUnauthorized: isVerified,
     checksHost: mode === 'verify-full',
-    ...given('ca', root === undefined || root === 'system' ? undefined : readText('sslrootcert', root)),
-    ...given('cert', cert === undefined ? undefined : readText('sslcert', cert)),
-    ...given('key', key === undefined ? undefined : readText('sslkey', key)),
-    ...given('crl', crl === undefined ? undefined : readText('sslcrl', crl)),
-    ...given('passphrase', passphrase),
-    ...given('minVersion', minVersion),
-    ...given('maxVersion', maxVersion),
+    ...pickDefined('ca', root === undefined || root === 'system' ? undefined : readText('sslrootcert', root)),
+    ...pickDefined('cert', cert === undefined ? undefined : readText('sslcert', cert)),
+    ...pickDefined('key', key === undefined ? undefined : readText('sslkey', key)),
+    ...pickDefined('crl', crl === undefined ? undefined : readText('sslcrl', crl)),
+    ...pickDefined('passphrase', passphrase),
+    ...pickDefined('minVersion', minVersion),
+    ...pickDefined('maxVersion', maxVersion),
   }
 }
 
@@ -294,8 +294,8 @@ function storedPassword(
   take: Take,
   environment: { [variable: string]: string | undefined },
 ): string | undefined {
-  const named = take('passfile', 'PGPASSFILE')
-  const path = named ?? join(environment['HOME'] ?? '/', '.pgpass')
+  const namedPath = take('passfile', 'PGPASSFILE')
+  const path = namedPath ?? join(environment['HOME'] ?? '/', '.pgpass')
   const stat = statSync(path, { throwIfNoEntry: false })
   if (stat === undefined) return undefined
   // As in libpq. Without an error the operator would search for a wrong password.
@@ -304,13 +304,13 @@ function storedPassword(
   const user = username ?? userInfo().username
   const isFor = (pattern: string | undefined, value: string) => pattern === '*' || pattern === value
   for (const line of readText('passfile', path).split(/\r*(?:\n|$)/)) {
-    const fields = (line.match(/(?:^|(?<=:))(?:\\.|[^:\\])*/g) ?? []).map((each) =>
-      each.replace(/\\(.)/g, '$1'),
+    const fields = (line.match(/(?:^|(?<=:))(?:\\.|[^:\\])*/g) ?? []).map((field) =>
+      field.replace(/\\(.)/g, '$1'),
     )
     const [host, port, name, account, password] = fields
-    const isOurs = servers.some((one) => {
-      const isSocket = one.host.startsWith('/') && host === 'localhost'
-      return (isFor(host, one.host) || isSocket) && isFor(port, String(one.port))
+    const isOurs = servers.some((server) => {
+      const isSocket = server.host.startsWith('/') && host === 'localhost'
+      return (isFor(host, server.host) || isSocket) && isFor(port, String(server.port))
     })
     if (!line.startsWith('#') && isOurs && isFor(name, database ?? user) && isFor(account, user))
       return password

@@ -67,15 +67,19 @@ const parameters: { [name: string]: Parameter } = {
 }
 
 /** `given` are the parameters that nothing has taken. */
-export function requireSupported(given: ReadonlyMap<string, string>, environment: Environment): void {
-  for (const [name, value] of given) {
+export function requireSupported(
+  unusedParameters: ReadonlyMap<string, string>,
+  environment: Environment,
+): void {
+  for (const [name, value] of unusedParameters) {
     const parameter = Object.hasOwn(parameters, name) ? parameters[name] : undefined
     if (parameter === undefined) throw refused(`"${name}" is not a parameter of a PostgreSQL URL`)
     requireAccepted(`${name}=${value}`, value, parameter)
   }
   for (const [name, parameter] of Object.entries(parameters)) {
     const value = parameter.variable === undefined ? undefined : environment[parameter.variable]
-    if (value && !given.has(name)) requireAccepted(`${parameter.variable}=${value}`, value, parameter)
+    if (value && !unusedParameters.has(name))
+      requireAccepted(`${parameter.variable}=${value}`, value, parameter)
   }
 }
 

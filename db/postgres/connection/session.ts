@@ -56,20 +56,20 @@ function openRequests(server: ServerOptions, lost: () => void) {
 
 /** The transaction of a connection. Its requests run on the connection that began it, or fail. */
 function transactions(server: ServerOptions) {
-  let begun: number | null = null // the generation of the connection that has the transaction
+  let transactionGeneration: number | null = null // the generation of the connection that has the transaction
   let isLost = false // that connection ended
-  const requests: Requests = openRequests(server, () => (isLost = begun !== null))
+  const requests: Requests = openRequests(server, () => (isLost = transactionGeneration !== null))
 
-  function send(request: SessionRequest, within = begun): Answer {
+  function send(request: SessionRequest, generation = transactionGeneration): Answer {
     if (isLost) throw new StoreError('unavailable', lostMessage)
-    return requests.send({ ...request, within } as Request)
+    return requests.send({ ...request, within: generation } as Request)
   }
 
   /** A text of several statements may fail after its first one has begun the transaction. */
   function begin(sql: string): Answer {
     try {
       const answer = send({ do: 'script', sql })
-      begun = answer.generation
+      transactionGeneration = answer.generation
       return answer
     } catch (error) {
       if (requests.isOpen() && sql.includes(';')) rollBack()
@@ -88,9 +88,9 @@ function transactions(server: ServerOptions) {
   /** A failed or lost transaction ends without the server. COMMIT then fails, so that nobody acknowledges it. */
   function end(keyword: 'COMMIT' | 'ROLLBACK'): Answer {
     const wasLost = isLost
-    const within = begun
+    const within = transactionGeneration
     isLost = false
-    begun = null
+    transactionGeneration = null
     if (wasLost && keyword === 'COMMIT') throw new StoreError('unavailable', lostMessage)
     if (wasLost) return { columns: [], rows: [], changes: 0, command: keyword, generation: 0 }
     const answer = send({ do: 'script', sql: keyword }, within)
@@ -99,7 +99,7 @@ function transactions(server: ServerOptions) {
     return answer
   }
 
-  const inTransaction = () => begun !== null
+  const inTransaction = () => transactionGeneration !== null
   return {
     send,
     begin,

@@ -62,9 +62,9 @@ test('an encrypted connection needs no certificate that is known, unless it is v
 })
 
 test('a verified connection needs the certificate of the authority and the name of the host', () => {
-  const known = `sslmode=verify-full&sslrootcert=${folder.join('root.crt')}`
-  expect(connect(known)).toBe('encrypted')
-  expect(connect(known, '127.0.0.1')).toBe('unavailable')
+  const verifiedMode = `sslmode=verify-full&sslrootcert=${folder.join('root.crt')}`
+  expect(connect(verifiedMode)).toBe('encrypted')
+  expect(connect(verifiedMode, '127.0.0.1')).toBe('unavailable')
   expect(connect(`sslmode=verify-full&sslrootcert=${folder.join('other.crt')}`)).toBe('unavailable')
 })
 
@@ -87,14 +87,14 @@ test('the variables of libpq say what the URL does not', async () => {
     PGSSLMODE: 'verify-full',
     PGSSLROOTCERT: folder.join('root.crt'),
   }
-  const connects = async (more: Record<string, string>) => {
+  const connects = async (environment: Record<string, string>) => {
     const code = `import { openConnection } from '${import.meta.dir}/connection.ts'
       const db = openConnection({ url: 'postgres://', node: 'env', statementTimeoutMs: 5000 })
       console.log(db.query('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()').get().ssl)
       db.close()`
     const child = run([process.execPath, '-e', code], {
       cwd: '/',
-      env: { PATH: '/usr/bin', ...env, ...more },
+      env: { PATH: '/usr/bin', ...env, ...environment },
     })
     return [await child.exited, child.stdout().trim()]
   }

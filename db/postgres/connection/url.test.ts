@@ -40,7 +40,7 @@ async function writePassword(role: string, password: string): Promise<void> {
 
 const question = `SELECT current_user || ' ' || current_database()`
 
-function ours(url: string): string {
+function ownSettings(url: string): string {
   const db = openConnection({ url, node: 'test', statementTimeoutMs: 5_000, schema: 'public' })
   try {
     return String(db.query(question).values()[0]?.[0])
@@ -90,7 +90,7 @@ test('twenty forms of a URL lead where psql goes', async () => {
   for (const url of forms) {
     const expected = await psql(url)
     expect([url, expected]).toEqual([url, expect.stringMatching(/^\w+ [\w ]+$/)])
-    expect([url, ours(url)]).toEqual([url, expected])
+    expect([url, ownSettings(url)]).toEqual([url, expected])
   }
 }, 120_000)
 
@@ -108,7 +108,7 @@ test('a password file is read as psql reads it: escapes, comments, line ends of 
     writeFileSync(passfile, text, { mode: 0o600 })
     const url = `postgresql://signs@127.0.0.1:${port}/signs?passfile=${encoded(passfile)}`
     expect([text, await psql(url)]).toEqual([text, expect.stringContaining('signs')])
-    expect([text, ours(url)]).toEqual([text, await psql(url)])
+    expect([text, ownSettings(url)]).toEqual([text, await psql(url)])
   }
 }, 60_000)
 

@@ -33,9 +33,9 @@ export function refused(message: string): StoreError {
 }
 
 /** Behind an `@` or `/` in a password, libpq reads a host. `userAsHost`: no `@` came before a `/`. */
-function requireEncodedPassword(userAsHost: string | null, hosts: string, rest: string): void {
+function requireEncodedPassword(userAsHost: string | null, hosts: string, pathAndQuery: string): void {
   if (hosts.includes('@')) throw refused('its password contains "@"; write that as %40')
-  const isCut = userAsHost?.includes(':') && !userAsHost.includes('[') && /^[^?&=]*@/.test(rest)
+  const isCut = userAsHost?.includes(':') && !userAsHost.includes('[') && /^[^?&=]*@/.test(pathAndQuery)
   if (isCut) throw refused('its password contains "/"; write that as %2F')
 }
 
@@ -65,7 +65,7 @@ function parametersOf(query: string): Map<string, string> {
 }
 
 const spaces = /[\u00a0\u1680\u2000-\u200b\u202f\u205f\u3000]/g
-const nothing = /[\u00ad\u034f\u1806\u180b-\u180d\u200c\u200d\u2060\ufe00-\ufe0f\ufeff]/g
+const ignoredCharacters = /[\u00ad\u034f\u1806\u180b-\u180d\u200c\u200d\u2060\ufe00-\ufe0f\ufeff]/g
 
 /** Control characters, private use, surrogates, non-characters, and what changes how text is shown. */
 const prohibitedClasses = /[\p{Cc}\p{Co}\p{Cs}\p{Noncharacter_Code_Point}]/u
@@ -78,7 +78,7 @@ const prohibitedCharacters =
  */
 export function saslPrepared(password: string): string {
   if (/^[\x20-\x7e]*$/.test(password)) return password
-  const prepared = password.replace(spaces, ' ').replace(nothing, '').normalize('NFKC')
+  const prepared = password.replace(spaces, ' ').replace(ignoredCharacters, '').normalize('NFKC')
   const isProhibited = prohibitedClasses.test(prepared) || prohibitedCharacters.test(prepared)
   return prepared === '' || isProhibited ? password : prepared
 }

@@ -64,15 +64,15 @@ function startIo(): IoThread {
   function ask(connection: number, request: Request, limitMs: number): Answer | Failure {
     const id = ++lastId
     const endMs = performance.now() + limitMs
-    let seen = Atomics.load(answers, 0)
+    let answerCount = Atomics.load(answers, 0)
     port.postMessage([id, connection, request] satisfies RequestMessage)
     for (;;) {
       const received = receiveMessageOnPort(port) as { message: AnswerMessage } | undefined
       if (received === undefined) {
         const leftMs = endMs - performance.now()
         if (leftMs <= 0) throw new StoreError('unavailable', 'the I/O thread does not answer')
-        Atomics.wait(answers, 0, seen, leftMs)
-        seen = Atomics.load(answers, 0)
+        Atomics.wait(answers, 0, answerCount, leftMs)
+        answerCount = Atomics.load(answers, 0)
         continue
       }
       const [answered, answer, failure] = received.message
@@ -98,9 +98,9 @@ function startIo(): IoThread {
 }
 
 /** Beside this file as a source. In the executable and in bundles entries keep their path below the root. */
-function ioUrl(own: string): string {
-  if (own.endsWith('/db/postgres/connection/wire.ts')) return new URL('./io.ts', own).href
-  const inFolder = own.search(/\/db\/(?:postgres|copy)\//)
-  const root = own.slice(0, inFolder < 0 ? own.lastIndexOf('/') : inFolder)
+function ioUrl(moduleUrl: string): string {
+  if (moduleUrl.endsWith('/db/postgres/connection/wire.ts')) return new URL('./io.ts', moduleUrl).href
+  const inFolder = moduleUrl.search(/\/db\/(?:postgres|copy)\//)
+  const root = moduleUrl.slice(0, inFolder < 0 ? moduleUrl.lastIndexOf('/') : inFolder)
   return `${root}/db/postgres/connection/io.js`
 }

@@ -50,8 +50,8 @@ function verifyLastSeq(db: Database, org: number, report: Report): void {
     .get(org)
   const stored = lastSeqOf(newestBlocks(db, org, 1)[0])
   if (row === null || row.last === stored || (row.last > stored && row.last === row.deleted)) return
-  const found = row.last < stored ? `arrival ${stored} is stored` : `no arrival after ${stored} is stored`
-  report('the last arrival number', `says ${row.last}, but ${found}`)
+  const detail = row.last < stored ? `arrival ${stored} is stored` : `no arrival after ${stored} is stored`
+  report('the last arrival number', `says ${row.last}, but ${detail}`)
 }
 
 /** When the newest block was deleted, `verify` expects none that ends with the last arrival. */
@@ -68,19 +68,19 @@ function* verifyTable(db: Database, org: number, hash: IdHash, report: Report): 
   )
   const { rewrites } = foldState(db, org)!
   const until = storedLastSeq(db, org)
-  let found = 0
+  let matchCount = 0
   for (let nextSeq = 1; nextSeq <= until;) {
     // A small block may have been merged meanwhile into one that begins before it.
     const zones = zonesFrom(db, org, firstPlace(db, org, nextSeq), sliceBlocks)
     for (const zone of zones) {
       const hashes = storedHashes(db, zone, hash, org)
-      const known = new Map(rows.all(listOf(hashes)).map(({ h, seq }) => [h.replaceAll('-', ''), seq]))
+      const seqByHash = new Map(rows.all(listOf(hashes)).map(({ h, seq }) => [h.replaceAll('-', ''), seq]))
       const first = seqOf(zone.place)
       const name = `arrivals ${first} to ${first + zone.events - 1}`
-      hashes.forEach((one, row) => {
+      hashes.forEach((idHash, row) => {
         const seq = first + row
-        if (one === null || seq < nextSeq || seq > until) return
-        if (known.get(one) === seq) found++
+        if (idHash === null || seq < nextSeq || seq > until) return
+        if (seqByHash.get(idHash) === seq) matchCount++
         else report(name, `the id of arrival ${seq} is not known`)
       })
       nextSeq = Math.max(nextSeq, first + zone.events)
@@ -92,8 +92,8 @@ function* verifyTable(db: Database, org: number, hash: IdHash, report: Report): 
   const count = db.query<{ n: number }, [number, number]>(
     `SELECT count(*) AS n FROM event_id WHERE ${ofOrg('?1')} AND seq <= ?2`,
   )
-  const more = count.get(org, until)!.n - found
-  if (more > 0) report('the known ids', `${more} of them lead to no arrival`)
+  const strayCount = count.get(org, until)!.n - matchCount
+  if (strayCount > 0) report('the known ids', `${strayCount} of them lead to no arrival`)
 }
 
 export function deletedFromTable(db: Database, seed: Seed): DeletedIds {

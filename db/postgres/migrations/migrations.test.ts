@@ -48,7 +48,7 @@ test('a migration that fails leaves no change, not even those of earlier ones', 
   using opened = await empty()
   const { db } = opened
   const next = migrations.length + 1
-  const known = [
+  const knownMigrations = [
     ...migrations,
     { version: next, name: 'good', sql: 'CREATE TABLE half (x bigint)', olderNodes: 'end' as const },
     {
@@ -58,10 +58,10 @@ test('a migration that fails leaves no change, not even those of earlier ones', 
       olderNodes: 'end' as const,
     },
   ]
-  expect(() => migrate(db, schema, known, 1)).toThrow('broken')
+  expect(() => migrate(db, schema, knownMigrations, 1)).toThrow('broken')
   expect(schemaVersion(db, schema)).toBe(0)
   expect(db.query('SELECT 1 FROM pg_namespace WHERE nspname = ?').get(schema)).toBeNull()
-  expect(migrate(db, schema, known.slice(0, -1), 1).at(-1)).toBe(next)
+  expect(migrate(db, schema, knownMigrations.slice(0, -1), 1).at(-1)).toBe(next)
 })
 
 test('a newer schema is rejected', async () => {

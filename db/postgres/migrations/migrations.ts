@@ -115,17 +115,21 @@ export function writerSchemaOf(db: Database, schema: string): number {
 function pendingIn(
   db: Database,
   schema: string,
-  known: readonly ServerMigration[],
+  knownMigrations: readonly ServerMigration[],
 ): readonly ServerMigration[] {
   const version = schemaVersion(db, schema)
-  if (version > known.length && writerSchemaOf(db, schema) <= known.length) return []
-  return pendingMigrations(version, known)
+  if (version > knownMigrations.length && writerSchemaOf(db, schema) <= knownMigrations.length) return []
+  return pendingMigrations(version, knownMigrations)
 }
 
 /** Throws when the schema is another program's, a newer release's, or older and must not be upgraded. Only reads. */
-export function requireKnownSchema(db: Database, schema: string, known: readonly ServerMigration[]): void {
-  if (pendingIn(db, schema, known).length === 0) return
-  throw olderSchema(schemaVersion(db, schema), known.length)
+export function requireKnownSchema(
+  db: Database,
+  schema: string,
+  knownMigrations: readonly ServerMigration[],
+): void {
+  if (pendingIn(db, schema, knownMigrations).length === 0) return
+  throw olderSchema(schemaVersion(db, schema), knownMigrations.length)
 }
 
 /**
@@ -136,10 +140,10 @@ export function requireKnownSchema(db: Database, schema: string, known: readonly
 export function migrate(
   db: Database,
   schema: string,
-  known: readonly ServerMigration[],
+  knownMigrations: readonly ServerMigration[],
   now: number,
 ): number[] {
-  const expected = pendingIn(db, schema, known)
+  const expected = pendingIn(db, schema, knownMigrations)
   if (expected.length === 0) return []
   requireEnded(db, schema, expected)
   return inTransaction(db, () => {
@@ -147,7 +151,7 @@ export function migrate(
     db.run(`SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0`)
     awaitWriters(db)
     db.run(`SET LOCAL lock_timeout = ${tableWaitMs}`)
-    const pending = pendingIn(db, schema, known)
+    const pending = pendingIn(db, schema, knownMigrations)
     requireEnded(db, schema, pending)
     // A role without the right to create schemas can use one that was created for it.
     const existing = db.query('SELECT 1 FROM pg_namespace WHERE nspname = ?').get(schema)

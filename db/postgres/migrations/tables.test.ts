@@ -84,7 +84,10 @@ function sqliteTables(db: Database): Tables {
           'SELECT * FROM pragma_foreign_key_list(?)',
         )
         .all(table)
-        .map((one) => `${table}.${one.from} ${one.table}.${one.to} ${one.on_delete} DEFERRABLE`),
+        .map(
+          (reference) =>
+            `${table}.${reference.from} ${reference.table}.${reference.to} ${reference.on_delete} DEFERRABLE`,
+        ),
     ),
     checks: tables.flatMap(({ table, sql }) => checksOf(table, sql)),
   }
@@ -112,7 +115,7 @@ function sqliteIndexes(db: Database, table: string): Index[] {
   const key = tableInfo(db, table).filter(({ pk }) => pk > 0)
   const columns = key.toSorted((a, b) => a.pk - b.pk).map(({ name }) => name)
   const primary = { table, name: '', columns: columns.join(), isUnique: true, condition: '' }
-  const others = db
+  const otherIndexes = db
     .query<{ name: string; unique: number; origin: string; sql: string | null }, [string]>(
       `SELECT list.name, list."unique", list.origin, s.sql FROM pragma_index_list(?) AS list
        JOIN sqlite_schema AS s ON s.name = list.name WHERE list.origin <> 'pk'`,
@@ -129,21 +132,21 @@ function sqliteIndexes(db: Database, table: string): Index[] {
         .join(),
       condition: plain(/ WHERE (.*)$/.exec((sql ?? '').replaceAll(/\s+/g, ' '))?.[1] ?? null),
     }))
-  return key.length === 0 ? others : [primary, ...others]
+  return key.length === 0 ? otherIndexes : [primary, ...otherIndexes]
 }
 
 /** Conditions contain parentheses. */
 function checksOf(table: string, sql: string): string[] {
   const starts = sql.split(/\bCHECK \(/).slice(1)
-  return starts.map((rest) => {
+  return starts.map((remainder) => {
     let depth = 1
-    const end = [...rest].findIndex((char) => (depth += char === '(' ? 1 : char === ')' ? -1 : 0) === 0)
-    return valuesOf(table, rest.slice(0, end))
+    const end = [...remainder].findIndex((char) => (depth += char === '(' ? 1 : char === ')' ? -1 : 0) === 0)
+    return valuesOf(table, remainder.slice(0, end))
   })
 }
 
 function postgresTables(db: Database): Tables {
-  const ours = `n.nspname = current_schema() AND NOT c.relispartition`
+  const isOwnTable = `n.nspname = current_schema() AND NOT c.relispartition`
   const columns = db
     .query<Omit<Column, 'isRequired'> & { isRequired: number }>(
       `SELECT c.relname AS "table", a.attname AS name, a.attnotnull AS isRequired,
@@ -153,7 +156,7 @@ function postgresTables(db: Database): Tables {
        FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
        LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
        LEFT JOIN pg_collation l ON l.oid = a.attcollation
-       WHERE ${ours} AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
+       WHERE ${isOwnTable} AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
        ORDER BY c.relname, a.attnum`,
     )
     .all()
@@ -161,8 +164,8 @@ function postgresTables(db: Database): Tables {
     .map((column) => ({ ...column, isRequired: column.isRequired === 1 }))
   return {
     columns: columns.filter(isShared),
-    indexes: postgresIndexes(db, ours).filter(
-      (one) => isShared(one) && !onlyPostgresIndexes.includes(one.name),
+    indexes: postgresIndexes(db, isOwnTable).filter(
+      (index) => isShared(index) && !onlyPostgresIndexes.includes(index.name),
     ),
     references: db
       .query<{ text: string }>(
@@ -173,7 +176,7 @@ function postgresTables(db: Database): Tables {
          JOIN pg_class f ON f.oid = k.confrelid
          JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.conkey[1]
          JOIN pg_attribute t ON t.attrelid = f.oid AND t.attnum = k.confkey[1]
-         WHERE ${ours} AND k.contype = 'f'`,
+         WHERE ${isOwnTable} AND k.contype = 'f'`,
       )
       .all()
       .map(({ text }) => text),
@@ -181,7 +184,7 @@ function postgresTables(db: Database): Tables {
       .query<{ table: string; condition: string }>(
         `SELECT c.relname AS "table", pg_get_constraintdef(k.oid) AS condition
          FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-         WHERE ${ours} AND k.contype = 'c'`,
+         WHERE ${isOwnTable} AND k.contype = 'c'`,
       )
       .all()
       .filter(isShared)
@@ -189,7 +192,7 @@ function postgresTables(db: Database): Tables {
   }
 }
 
-function postgresIndexes(db: Database, ours: string): Index[] {
+function postgresIndexes(db: Database, ownTables: string): Index[] {
   return db
     .query<Omit<Index, 'isUnique'> & { isUnique: number; isOwn: number }>(
       `SELECT c.relname AS "table", ic.relname AS name, i.indisunique AS isUnique,
@@ -199,7 +202,7 @@ function postgresIndexes(db: Database, ours: string): Index[] {
           FROM unnest(i.indkey::smallint[]) WITH ORDINALITY AS key (number, place)
           JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = key.number) AS columns
        FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_class ic ON ic.oid = i.indexrelid
-       JOIN pg_namespace n ON n.oid = c.relnamespace WHERE ${ours}`,
+       JOIN pg_namespace n ON n.oid = c.relnamespace WHERE ${ownTables}`,
     )
     .all()
     .filter(({ table, columns }) => !onlyPostgresColumns.includes(`${table}.${columns}`))
@@ -226,7 +229,7 @@ beforeAll(async () => {
   db.close()
 })
 
-const sorted = (list: unknown[]): string[] => list.map((one) => JSON.stringify(one)).toSorted()
+const sorted = (list: unknown[]): string[] => list.map((item) => JSON.stringify(item)).toSorted()
 const columnText = ({ table, name, type, isRequired, initial }: Column): string =>
   `${table}.${name} ${type}${isRequired ? ' NOT NULL' : ''} ${initial?.replace(/::text$/, '') ?? null}`
 const indexText = ({ table, name, columns, isUnique, condition }: Index): string =>

@@ -14,19 +14,19 @@ import { migrate, migrations, type ServerMigration } from './migrations.ts'
 const org = makeOrg()
 let older: Store
 let newer: Database
-let other: Database
+let otherNode: Database
 beforeAll(async () => {
   const { url } = await database()
   older = await openStore({ folder: '', now: noon, shared: { url, node: 'older' } })
   const open = () => openConnection({ url, node: 'newer', schema, statementTimeoutMs: 60_000 })
-  ;[newer, other] = [open(), open()]
+  ;[newer, otherNode] = [open(), open()]
   await older.orgs.create({ org, audit: makeAudit(org.id) })
   const node = { name: 'older', version: '1.0.0', role: 'all' as const }
   await older.nodes.register({ node, now: noon })
 })
 afterAll(async () => {
   newer.close()
-  other.close()
+  otherNode.close()
   await older.close()
 })
 
@@ -39,32 +39,32 @@ const failure = (work: () => unknown): string => {
 }
 
 function withNext(olderNodes: ServerMigration['olderNodes'], sql: string): ServerMigration[] {
-  const known: ServerMigration[] = [...migrations]
+  const knownMigrations: ServerMigration[] = [...migrations]
   const { v } = newer.query<{ v: number }, []>('SELECT max(version) AS v FROM schema_migration').get()!
-  for (let version = known.length + 1; version <= v; version++)
-    known.push({ version, name: 'applied', sql: 'SELECT broken', olderNodes: 'write' })
-  return [...known, { version: v + 1, name: 'next', sql, olderNodes }]
+  for (let version = knownMigrations.length + 1; version <= v; version++)
+    knownMigrations.push({ version, name: 'applied', sql: 'SELECT broken', olderNodes: 'write' })
+  return [...knownMigrations, { version: v + 1, name: 'next', sql, olderNodes }]
 }
 
 const append = (id: string) => older.events.append(makeBatch(org.id, [makeEvent(id)]))
 
 test('a migration that older nodes tolerate runs beside them, and they start again after it', async () => {
   expect(await append('evt_1')).toMatchObject({ accepted: 1 })
-  const known = withNext('write', 'ALTER TABLE org ADD COLUMN later bigint')
-  expect(migrate(newer, schema, known, noon)).toEqual([migrations.length + 1])
+  const knownMigrations = withNext('write', 'ALTER TABLE org ADD COLUMN later bigint')
+  expect(migrate(newer, schema, knownMigrations, noon)).toEqual([migrations.length + 1])
   expect(await append('evt_2')).toMatchObject({ accepted: 1 })
   await older.nodes.heartbeat({ name: 'older', report: null, now: noon })
   expect(migrate(newer, schema, migrations, noon)).toEqual([])
 })
 
 test('a migration that they do not tolerate names them, and runs once they have ended', async () => {
-  const known = withNext('end', 'ALTER TABLE org ADD COLUMN last bigint')
+  const knownMigrations = withNext('end', 'ALTER TABLE org ADD COLUMN last bigint')
   const wait = /^locked: nodes of an older release must end first: older \(1\.0\.0, seen \d+ s ago\)$/
-  expect(failure(() => migrate(newer, schema, known, noon))).toMatch(wait)
+  expect(failure(() => migrate(newer, schema, knownMigrations, noon))).toMatch(wait)
   expect(await append('evt_3')).toMatchObject({ accepted: 1 })
   // As a node that was suspended, or whose process was killed.
   newer.query('UPDATE node SET seen_at_ms = seen_at_ms - 16000').run()
-  expect(migrate(newer, schema, known, noon)).toEqual([migrations.length + 2])
+  expect(migrate(newer, schema, knownMigrations, noon)).toEqual([migrations.length + 2])
 })
 
 test('a node that was suspended meanwhile writes nothing, and its store ends', async () => {
@@ -93,7 +93,7 @@ test('a node that was suspended meanwhile writes nothing, and its store ends', a
 test('a migration waits for transactions that write, and later ones wait for it', async () => {
   await older.close() // its upkeep writes too, at any moment
   const isFree = () =>
-    other
+    otherNode
       .query<{ free: number }, []>(
         'SELECT CASE WHEN pg_try_advisory_lock(1397181523) THEN 1 ELSE 0 END AS free',
       )
@@ -103,17 +103,17 @@ test('a migration waits for transactions that write, and later ones wait for it'
   expect(isFree()).toEqual({ free: 1 })
   newer.run("SET lock_timeout = '200ms'")
   expect(failure(() => inTransaction(fenced(newer), () => 1))).toStartWith('unavailable: ')
-  other.query('SELECT pg_advisory_unlock(1397181523) IS NULL').get()
+  otherNode.query('SELECT pg_advisory_unlock(1397181523) IS NULL').get()
   expect(inTransaction(fenced(newer), () => 1)).toBe(1)
 })
 
 test('a migration that finds a table in use gives up, and says so', () => {
-  const known = withNext('write', 'ALTER TABLE org ADD COLUMN busy bigint')
-  other.run('BEGIN; SELECT 1 FROM org')
+  const knownMigrations = withNext('write', 'ALTER TABLE org ADD COLUMN busy bigint')
+  otherNode.run('BEGIN; SELECT 1 FROM org')
   newer.run('SET lock_timeout = 0')
-  expect(failure(() => migrate(newer, schema, known, noon))).toStartWith(
+  expect(failure(() => migrate(newer, schema, knownMigrations, noon))).toStartWith(
     'locked: another session uses a table',
   )
-  other.run('ROLLBACK')
-  expect(migrate(newer, schema, known, noon)).toHaveLength(1)
+  otherNode.run('ROLLBACK')
+  expect(migrate(newer, schema, knownMigrations, noon)).toHaveLength(1)
 })

@@ -99,11 +99,11 @@ function stateOf(db: Database, num: number): Counted {
 
 function foldAll(db: Database, { num, last, folded }: Org): void {
   while (folded < last) {
-    const before = folded
+    const previousFolded = folded
     const isFree = withUpkeep(db, num, () => {
       folded = foldStep(db, stateOf(db, num))
     })
-    if (!isFree || folded === before) return
+    if (!isFree || folded === previousFolded) return
   }
 }
 

@@ -133,8 +133,8 @@ export function expireAccess(
       kind,
     )
   }
-  const done = sources.length < sourcesPerStep && hours.length < hoursPerStep
-  return { rows: sources.length + hours.length, done }
+  const isDone = sources.length < sourcesPerStep && hours.length < hoursPerStep
+  return { rows: sources.length + hours.length, done: isDone }
 }
 
 const summed = ['lines', 'stored', 'deduped', 'people', 'assets', 'bots', 'notes', 'bad', 'bytes'] as const
@@ -142,12 +142,12 @@ const summed = ['lines', 'stored', 'deduped', 'people', 'assets', 'bots', 'notes
 function foldSource(db: Database, row: SourceRow): void {
   const { orgId, siteId, isDrain } = row
   const source = isDrain ? sumsOf.drains : sumsOf.logs
-  const known = findSource(db, { orgId, siteId, source })
+  const existingSums = findSource(db, { orgId, siteId, source })
   const sums: SourceRow = { ...row, source, path: '', position: 0, tail: '', expiresMs: never }
-  if (known !== null) {
-    for (const name of summed) sums[name] += known[name]
-    sums.updatedMs = Math.max(sums.updatedMs, known.updatedMs)
-    sums.newestMs = Math.max(sums.newestMs ?? 0, known.newestMs ?? 0) || null
+  if (existingSums !== null) {
+    for (const name of summed) sums[name] += existingSums[name]
+    sums.updatedMs = Math.max(sums.updatedMs, existingSums.updatedMs)
+    sums.newestMs = Math.max(sums.newestMs ?? 0, existingSums.newestMs ?? 0) || null
   }
   writeSource(db, sums)
   db.query('DELETE FROM access_source WHERE org_id = ? AND site_id = ? AND source = ?').run(
@@ -189,8 +189,8 @@ function readPosition({ db }: { db: Database }, key: SourceKey): { position: num
 }
 
 function noCounts(): KindCounts {
-  const none = requestKinds.map((kind) => [kind, { requests: 0, bytes: 0 }] as const)
-  return Object.fromEntries(none) as KindCounts
+  const zeroEntries = requestKinds.map((kind) => [kind, { requests: 0, bytes: 0 }] as const)
+  return Object.fromEntries(zeroEntries) as KindCounts
 }
 
 function readCounts(
@@ -285,9 +285,9 @@ export function verifyAccess(db: Database): EventFault[] {
     const [orgId, siteId] = JSON.parse(key) as [string, string]
     for (const [name, difference] of Object.entries(sums)) {
       if (difference === 0) continue
-      const more = difference > 0 ? `${difference} more` : `${-difference} fewer`
-      const what = name === 'bytes' ? 'bytes' : `requests of kind ${name}`
-      report(orgId, `access logs of site ${siteId}`, `the hours have ${more} ${what} than the logs`)
+      const differenceText = difference > 0 ? `${difference} more` : `${-difference} fewer`
+      const noun = name === 'bytes' ? 'bytes' : `requests of kind ${name}`
+      report(orgId, `access logs of site ${siteId}`, `the hours have ${differenceText} ${noun} than the logs`)
     }
   }
   return faults

@@ -50,7 +50,7 @@ interface HeadsKeeper {
 }
 
 export function headsKeeper(db: Database, folder: string): HeadsKeeper {
-  let known: Heads = readAuditHeads(folder) ?? makeEmpty(db, folder)
+  let currentHeads: Heads = readAuditHeads(folder) ?? makeEmpty(db, folder)
   let followedRow = -1
 
   return {
@@ -58,9 +58,9 @@ export function headsKeeper(db: Database, folder: string): HeadsKeeper {
       try {
         const newestRow = newestAuditRow(db)
         if (newestRow === followedRow) return
-        const heads = grown(db, known)
-        if (heads !== known) writeAuditHeads(folder, heads)
-        known = heads
+        const heads = grown(db, currentHeads)
+        if (heads !== currentHeads) writeAuditHeads(folder, heads)
+        currentHeads = heads
         followedRow = newestRow
       } catch {
         // For example a full disk. The next call tries again, and `verify` accepts a file that is behind.
@@ -80,28 +80,28 @@ function makeEmpty(db: Database, folder: string): Heads {
 }
 
 /** The heads with every extended one replaced; the same object when none changed. */
-function grown(db: Database, known: Heads): Heads {
-  let heads = known
+function grown(db: Database, recordedHeads: Heads): Heads {
+  let heads = recordedHeads
   for (const [orgId, head] of Object.entries(auditHeads(db))) {
-    const before = known[orgId] ?? null
-    if (before?.hash === head.hash || !growsFrom(db, orgId, head, before)) continue
+    const previousHead = recordedHeads[orgId] ?? null
+    if (previousHead?.hash === head.hash || !growsFrom(db, orgId, head, previousHead)) continue
     heads = { ...heads, [orgId]: head }
   }
   return heads
 }
 
 /** Whether the recorded head is still an entry of the chain. */
-function growsFrom(db: Database, orgId: string, head: AuditHead, before: AuditHead | null): boolean {
-  if (before === null) return true
-  if (head.count < before.count) return false
+function growsFrom(db: Database, orgId: string, head: AuditHead, previousHead: AuditHead | null): boolean {
+  if (previousHead === null) return true
+  if (head.count < previousHead.count) return false
   // The file was behind a trim. The rows to compare are deleted, and `verify` checks who signed the trim.
   const trim = auditTrim(db, orgId)
-  if (trim !== null && before.count <= trim.count)
-    return before.count < trim.count || before.hash === trim.hash
+  if (trim !== null && previousHead.count <= trim.count)
+    return previousHead.count < trim.count || previousHead.hash === trim.hash
   const row = db
     .query<{ hash: string }, [string, string]>(
       'SELECT hash FROM audit_entry WHERE orgId = ? AND position = ?',
     )
-    .get(orgId, positionText(before.count))
-  return row?.hash === before.hash
+    .get(orgId, positionText(previousHead.count))
+  return row?.hash === previousHead.hash
 }

@@ -8,15 +8,15 @@ import { positionText } from '../../contract/audit.ts'
 /** `seq` is the entry's position in its organization's chain. */
 export function listAudit(db: Database, query: AuditQuery): Awaited<ReturnType<AuditStore['list']>> {
   // A colon follows every digit.
-  const before = query.beforeSeq === null ? ':' : positionText(query.beforeSeq)
+  const endPosition = query.beforeSeq === null ? ':' : positionText(query.beforeSeq)
   const { sql, values } = conditions(query.filter ?? {}, db.dialect.matches)
-  const after = positionText(auditTrim(db, query.orgId)?.count ?? 0)
+  const startPosition = positionText(auditTrim(db, query.orgId)?.count ?? 0)
   const rows = db
     .query<AuditRow, (string | number)[]>(
       `SELECT ${auditColumns} FROM audit_entry WHERE orgId = ? AND position > ? AND position < ?${sql}
        ORDER BY position DESC LIMIT ?`,
     )
-    .all(query.orgId, after, before, ...values, query.limit + 1)
+    .all(query.orgId, startPosition, endPosition, ...values, query.limit + 1)
   const entries = rows.slice(0, query.limit).map(entryOf)
   return { entries, next: rows.length > query.limit ? (entries.at(-1)?.seq ?? null) : null }
 }
@@ -26,20 +26,20 @@ export function auditRows(
   db: Database,
   { orgId, afterSeq, limit }: Parameters<AuditStore['rows']>[0],
 ): AuditRow[] {
-  const begun = auditTrim(db, orgId)?.count ?? 0
+  const trimmedCount = auditTrim(db, orgId)?.count ?? 0
   return db
     .query<AuditRow, [string, string, number]>(
       `SELECT ${auditColumns} FROM audit_entry WHERE orgId = ? AND position > ? ORDER BY position LIMIT ?`,
     )
-    .all(orgId, positionText(Math.max(afterSeq, begun)), limit)
+    .all(orgId, positionText(Math.max(afterSeq, trimmedCount)), limit)
 }
 
 function conditions(filter: AuditFilter, matches: Dialect['matches']): { sql: string; values: string[] } {
   const parts: string[] = []
   const values: string[] = []
-  const add = (sql: string, ...more: string[]): void => {
+  const add = (sql: string, ...parameters: string[]): void => {
     parts.push(` AND ${sql}`)
-    values.push(...more)
+    values.push(...parameters)
   }
   // All times have the same length, so their texts sort like the times.
   if (filter.sinceMs !== undefined) add('occurredAt >= ?', new Date(filter.sinceMs).toISOString())
@@ -47,9 +47,9 @@ function conditions(filter: AuditFilter, matches: Dialect['matches']): { sql: st
   if (filter.actors?.length) add(anyOf('actor', filter.actors), ...filter.actors)
   if (filter.targets?.length) add(anyOf('target', filter.targets), ...filter.targets)
   if (filter.actions?.length) {
-    const one = (action: string): string =>
+    const formatAction = (action: string): string =>
       action.endsWith('.*') ? 'substr(action, 1, ?) = ?' : 'action = ?'
-    add(`(${filter.actions.map(one).join(' OR ')})`)
+    add(`(${filter.actions.map(formatAction).join(' OR ')})`)
     for (const action of filter.actions) {
       if (action.endsWith('.*')) values.push(String(action.length - 1), action.slice(0, -1))
       else values.push(action)

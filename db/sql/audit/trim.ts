@@ -42,15 +42,15 @@ export function trimPoint(
   { db }: ReadContext,
   { orgId, beforeMs, untilMs }: Parameters<AuditStore['trimPoint']>[0],
 ): AuditHead | null {
-  const begun = auditTrim(db, orgId) ?? untrimmed
-  const before = new Date(beforeMs).toISOString()
+  const currentTrim = auditTrim(db, orgId) ?? untrimmed
+  const beforeTime = new Date(beforeMs).toISOString()
   const until = untilMs === undefined ? '9999' : new Date(untilMs).toISOString()
   const firstStored = db
     .query<{ position: string }, [string, string, string, string]>(
       `SELECT position FROM audit_entry WHERE orgId = ? AND position > ? AND occurredAt >= ? AND occurredAt <= ?
        ORDER BY position LIMIT 1`,
     )
-    .get(orgId, positionText(begun.count), before, until)
+    .get(orgId, positionText(currentTrim.count), beforeTime, until)
   const newest = db
     .query<{ count: number }, [string]>('SELECT count FROM audit_head WHERE org_id = ?')
     .get(orgId)
@@ -65,16 +65,16 @@ export function trimPoint(
       `SELECT position FROM audit_entry WHERE orgId = ? AND position > ? AND position < ? AND occurredAt < ?
        ORDER BY position DESC LIMIT 1`,
     )
-    .get(orgId, positionText(begun.count), positionText(end), before)
+    .get(orgId, positionText(currentTrim.count), positionText(end), beforeTime)
   const count = Number(last?.position ?? 0)
-  if (count <= begun.count) return null
+  if (count <= currentTrim.count) return null
   const hash = hashAt(db, orgId, count)
   return hash === null ? null : { count, hash }
 }
 
 /** Rejects a trim that is not an entry of the chain before its newest. */
 export function trimAudit({ db }: WriteContext, { trim, audit }: Parameters<AuditStore['trim']>[0]): void {
-  const { orgId, count, hash, at, key, signature } = trim
+  const { orgId, count, hash, at: signedAt, key, signature } = trim
   const newest = db
     .query<{ count: number }, [string]>('SELECT count FROM audit_head WHERE org_id = ?')
     .get(orgId)
@@ -89,7 +89,7 @@ export function trimAudit({ db }: WriteContext, { trim, audit }: Parameters<Audi
      ON CONFLICT (org_id) DO UPDATE SET
        count = excluded.count, hash = excluded.hash, at = excluded.at, key = excluded.key,
        signature = excluded.signature`,
-  ).run(orgId, count, hash, at, key, signature)
+  ).run(orgId, count, hash, signedAt, key, signature)
   appendAudit(db, audit)
 }
 
@@ -126,8 +126,8 @@ export function addCheckpoints({ db }: WriteContext, heads: SignedHead[]): Signe
   let seq = db.query<{ n: number | null }>('SELECT max(seq) AS n FROM audit_checkpoint').get()?.n ?? 0
   const { recorded, stored } = evidenceState({ db })
   const added = heads.filter(({ orgId, hash }) => newest.get(orgId)?.hash !== hash)
-  for (const { orgId, count, hash, at, key, signature } of added)
-    add.run(++seq, orgId, count, hash, at, key, signature)
+  for (const { orgId, count, hash, at: signedAt, key, signature } of added)
+    add.run(++seq, orgId, count, hash, signedAt, key, signature)
   if (added.length > 0)
     recordEvidence(
       { db },

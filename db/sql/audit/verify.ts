@@ -45,8 +45,8 @@ export function verifyAudit(db: Database, folder: string, anchors: AuditAnchor[]
     const verdict: AuditVerdict = { chains: [], faults: [], evidence: evidenceState({ db }) }
     for (const orgId of [...orgIds].sort()) {
       const trim = trims[orgId] ?? null
-      const known = { trim, head: tableHeads[orgId] ?? null, anchors: anchorsOf.get(orgId) ?? [] }
-      const { count, hash, fault } = verifyChain(db, orgId, known)
+      const chainEvidence = { trim, head: tableHeads[orgId] ?? null, anchors: anchorsOf.get(orgId) ?? [] }
+      const { count, hash, fault } = verifyChain(db, orgId, chainEvidence)
       verdict.chains.push({ orgId, count, hash, trim })
       if (fault !== null) verdict.faults.push({ orgId, ...fault })
     }
@@ -79,7 +79,7 @@ interface Known {
 function verifyChain(db: Database, orgId: string, { trim, head, anchors }: Known) {
   const anchorsAt = Map.groupBy(anchors, ({ count }) => count)
   let { count, hash } = trim ?? untrimmed
-  const begun = count
+  const startCount = count
   const atTrim = trimFault(count, hash, anchorsAt.get(count) ?? [])
   if (atTrim !== null) return { count, hash, fault: atTrim }
   let rowid = 0
@@ -90,7 +90,7 @@ function verifyChain(db: Database, orgId: string, { trim, head, anchors }: Known
     .iterate(orgId, positionText(count))
   for (const row of rows) {
     const fault =
-      rowFault({ db, begun }, row, count + 1, hash, rowid) ??
+      rowFault({ db, begun: startCount }, row, count + 1, hash, rowid) ??
       anchorFault(row, count + 1, anchorsAt.get(count + 1) ?? [])
     if (fault !== null) return { count, hash, fault }
     count++
@@ -107,16 +107,18 @@ function rowFault(
   prevHash: string,
   rowidBefore: number,
 ): FaultOf | null {
-  const at = { position, entryId: row.id }
+  const place = { position, entryId: row.id }
   const sound = auditHash(row) === row.hash
   if (row.position === positionText(position)) {
     if (!sound)
-      return reorderFault(chain, row, position) ?? { ...at, kind: 'edited', message: 'the entry was edited' }
+      return (
+        reorderFault(chain, row, position) ?? { ...place, kind: 'edited', message: 'the entry was edited' }
+      )
     if (row.prevHash !== prevHash) {
-      return { ...at, kind: 'rewritten', message: 'the entry does not follow from the one before it' }
+      return { ...place, kind: 'rewritten', message: 'the entry does not follow from the one before it' }
     }
     if (row.rowid <= rowidBefore) {
-      return { ...at, kind: 'reordered', message: 'the entry lies before one that is older' }
+      return { ...place, kind: 'reordered', message: 'the entry lies before one that is older' }
     }
     return null
   }
@@ -127,11 +129,11 @@ function rowFault(
 }
 
 /** An intact row at the wrong position was moved. Searched only once, at the first bad row. */
-function reorderFault({ db, begun }: Chain, row: Row, position: number): FaultOf | null {
+function reorderFault({ db, begun: startCount }: Chain, row: Row, position: number): FaultOf | null {
   const rows =
     db.query<{ n: number }, [string]>('SELECT count(*) AS n FROM audit_entry WHERE orgId = ?').get(row.orgId)
       ?.n ?? 0
-  for (let home = begun + 1; home <= begun + rows + 1; home++) {
+  for (let home = startCount + 1; home <= startCount + rows + 1; home++) {
     if (auditHash({ ...row, position: positionText(home) }) !== row.hash) continue
     const message = `the entry belongs at position ${home}`
     return { position, entryId: row.id, kind: 'reordered', message }
@@ -141,17 +143,17 @@ function reorderFault({ db, begun }: Chain, row: Row, position: number): FaultOf
 
 /** A head recorded where the chain now begins must match the trim. */
 function trimFault(position: number, hash: string, anchors: AuditAnchor[]): FaultOf | null {
-  const other = position === 0 ? undefined : anchors.find((anchor) => anchor.hash !== hash)
-  if (other === undefined) return null
-  const message = `the chain begins after a different entry than ${other.source} recorded`
+  const conflictAnchor = position === 0 ? undefined : anchors.find((anchor) => anchor.hash !== hash)
+  if (conflictAnchor === undefined) return null
+  const message = `the chain begins after a different entry than ${conflictAnchor.source} recorded`
   return { position, entryId: null, kind: 'forged', message }
 }
 
 /** A recorded head may be old: it is compared with the row that was the newest when it was recorded. */
 function anchorFault(row: Row, position: number, anchors: AuditAnchor[]): FaultOf | null {
-  const other = anchors.find(({ hash }) => hash !== row.hash)
-  if (other === undefined) return null
-  const message = `the chain up to this entry differs from the one that ${other.source} recorded`
+  const conflictAnchor = anchors.find(({ hash }) => hash !== row.hash)
+  if (conflictAnchor === undefined) return null
+  const message = `the chain up to this entry differs from the one that ${conflictAnchor.source} recorded`
   return { position, entryId: row.id, kind: 'rewritten', message }
 }
 
@@ -161,9 +163,9 @@ function endFault(
   tableHead: AuditHead | null,
   anchors: AuditAnchor[],
 ): FaultOf | null {
-  const known = Math.max(tableHead?.count ?? 0, ...anchors.map((anchor) => anchor.count))
-  if (known > count) {
-    const message = `the newest entries are missing: ${known} were written, ${count} are there`
+  const writtenCount = Math.max(tableHead?.count ?? 0, ...anchors.map((anchor) => anchor.count))
+  if (writtenCount > count) {
+    const message = `the newest entries are missing: ${writtenCount} were written, ${count} are there`
     return { position: count + 1, entryId: null, kind: 'cut', message }
   }
   if (tableHead === null || tableHead.count !== count || tableHead.hash !== hash) {

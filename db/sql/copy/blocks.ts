@@ -97,15 +97,22 @@ function readRegion(from: Database, to: Database, num: number, fromSeq: number):
   const isCut = missing.length > writtenMax
   if (isCut) untilSeq = endOf(missing[writtenMax - 1]!)
   const copied = zones.filter((zone) => seqOf(zone.place) <= untilSeq)
-  const kept = new Set(zones.filter((zone) => isSame(zone, stored.get(zone.place))).map(({ place }) => place))
-  const stale = [...stored.values()].filter(({ place }) => !kept.has(place) && seqOf(place) <= untilSeq)
+  const unchangedPlaces = new Set(
+    zones.filter((zone) => isSame(zone, stored.get(zone.place))).map(({ place }) => place),
+  )
+  const stale = [...stored.values()].filter(
+    ({ place }) => !unchangedPlaces.has(place) && seqOf(place) <= untilSeq,
+  )
   const blocks = readBlocks(from, missing.slice(0, writtenMax))
   return {
     stale,
     missing: blocks,
     nextSeq: untilSeq === seqMax ? null : untilSeq + 1,
     events: copied.reduce((sum, { events }) => sum + events, 0),
-    bytes: blocks.reduce((sum, one) => sum + one.columns.length + one.ids.length + one.bodies.length, 0),
+    bytes: blocks.reduce(
+      (sum, block) => sum + block.columns.length + block.ids.length + block.bodies.length,
+      0,
+    ),
   }
 }
 
@@ -118,17 +125,17 @@ function readBlocks(db: Database, zones: readonly Zone[]): Block[] {
      FROM event_block WHERE place >= ? AND place <= ? ORDER BY place`,
   )
   const blocks: Block[] = []
-  for (let at = 0; at < zones.length;) {
-    let end = at
+  for (let start = 0; start < zones.length;) {
+    let end = start
     while (end + 1 < zones.length && zones[end + 1]!.place === zones[end]!.place + zones[end]!.events) end++
-    const first = zones[at]!.place
+    const first = zones[start]!.place
     const last = zones[end]!.place
     const bodies = new Map(bodiesBetween(db, first, last).map((body) => [body.place, body]))
     for (const block of read.all(first, last)) {
       const body = bodies.get(block.place)
       if (body !== undefined) blocks.push({ ...block, ...body })
     }
-    at = end + 1
+    start = end + 1
   }
   return blocks
 }
@@ -139,7 +146,7 @@ function change(target: CopyTarget, num: number, stale: readonly Zone[], blocks:
   const { db, ids } = target
   try {
     inTransaction(db, () => {
-      const gone = stale.flatMap((zone) => idsAt(zone, readBlob(db, zone.place, 'ids')))
+      const removedIds = stale.flatMap((zone) => idsAt(zone, readBlob(db, zone.place, 'ids')))
       for (const { place } of stale) deleteBlock(db, place)
       const columns = blocks.map(({ place, events, minAt, maxAt, checksum, columns: packed }) => {
         return [place, events, minAt, maxAt, checksum, packed]
@@ -151,7 +158,7 @@ function change(target: CopyTarget, num: number, stale: readonly Zone[], blocks:
       const bodies = blocks.map(({ place, ids: packed, bodies: texts }) => [place, packed, texts])
       db.runEach('INSERT INTO event_body (place, ids, bodies) VALUES (?, ?, ?)', bodies)
       const come = blocks.flatMap((block) => idsAt(block, block.ids))
-      ids.replace(num, gone, come)
+      ids.replace(num, removedIds, come)
     })
   } catch (error) {
     ids.undone()
@@ -178,15 +185,15 @@ const digestedMax = 128
 /** Digests all events of an organization in order of arrival. */
 export function* digestBlocks(db: Database, num: number, meter: Meter): Sliced<EventDigest> {
   const hash = new Bun.CryptoHasher('sha256')
-  const found: EventDigest = { events: { rows: 0, digest: '' }, ids: 0 }
+  const eventDigest: EventDigest = { events: { rows: 0, digest: '' }, ids: 0 }
   for (let place = placeOf(num, 0); ;) {
     const zones = zonesFrom(db, num, place, digestedMax)
     for (const block of readBlocks(db, zones)) {
       const { events, minAt, maxAt, checksum, columns, ids, bodies } = block
       hash.update(`${[seqOf(block.place), events, minAt, maxAt, checksum].join()}\n`)
       hash.update(columns).update(ids).update(bodies)
-      found.events.rows += events
-      found.ids += idsAt(block, ids).length
+      eventDigest.events.rows += events
+      eventDigest.ids += idsAt(block, ids).length
       meter.rows += events
       meter.bytes += columns.length + ids.length + bodies.length
     }
@@ -194,5 +201,5 @@ export function* digestBlocks(db: Database, num: number, meter: Meter): Sliced<E
     place = zones.at(-1)!.place + 1
     yield
   }
-  return { ...found, events: { ...found.events, digest: hash.digest('hex') } }
+  return { ...eventDigest, events: { ...eventDigest.events, digest: hash.digest('hex') } }
 }

@@ -31,13 +31,18 @@ export interface Copying {
 export function beginCopy(source: CopySource, target: CopyTarget, request: CopyRequest): Copying {
   const seed = readSeedBytes(source.db)
   const sourceId = Bun.SHA256.hash(seed, 'hex').slice(0, 32)
-  const known = readState(target.db)
-  requireOpenSource(source.db, known, request)
-  requireTarget(target.db, known, sourceId)
+  const targetState = readState(target.db)
+  requireOpenSource(source.db, targetState, request)
+  requireTarget(target.db, targetState, sourceId)
   const { from, now } = request
-  const mark: StoredState = { role: 'target', other: from.name, sinceMs: known?.sinceMs ?? now, sourceId }
+  const mark: StoredState = {
+    role: 'target',
+    other: from.name,
+    sinceMs: targetState?.sinceMs ?? now,
+    sourceId,
+  }
   const tables = copiedTables(source, target)
-  target.begin({ ...known, ...mark }, seed)
+  target.begin({ ...targetState, ...mark }, seed)
   const report: CopyStep = {
     phase: 'copy',
     pass: 0,
@@ -48,7 +53,7 @@ export function beginCopy(source: CopySource, target: CopyTarget, request: CopyR
     usedBy: null,
     verdict: null,
   }
-  return { source, target, tables, request, isResumed: known !== null, report }
+  return { source, target, tables, request, isResumed: targetState !== null, report }
 }
 
 function requireOpenSource(db: Database, target: StoredState | null, { to }: CopyRequest): void {
@@ -60,14 +65,14 @@ function requireOpenSource(db: Database, target: StoredState | null, { to }: Cop
     throw new StoreError('conflict', stateText(state))
 }
 
-function requireTarget(db: Database, known: StoredState | null, sourceId: string): void {
-  if (known?.role === 'source') throw new StoreError('conflict', stateText(known))
-  if (known !== null && known.sourceId !== sourceId)
+function requireTarget(db: Database, targetState: StoredState | null, sourceId: string): void {
+  if (targetState?.role === 'source') throw new StoreError('conflict', stateText(targetState))
+  if (targetState !== null && targetState.sourceId !== sourceId)
     throw new StoreError(
       'conflict',
-      `the target has an unfinished copy of another database, ${known.other}: delete it or name an empty target`,
+      `the target has an unfinished copy of another database, ${targetState.other}: delete it or name an empty target`,
     )
-  if (known !== null) return
+  if (targetState !== null) return
   const has = (table: string) => db.query(`SELECT 1 FROM ${table} LIMIT 1`).get() !== null
   if (!['org', 'account', 'audit_entry', 'event_org'].some(has)) return
   const isCopy = Bun.SHA256.hash(readSeedBytes(db), 'hex').slice(0, 32) === sourceId
@@ -173,7 +178,7 @@ function* finish(copying: Copying): Sliced<CopyVerdict> {
     ({ orgId, position, message }) => `audit trail of ${orgId}, entry ${position}: ${message}`,
   )
   const isEqual = checks.every(
-    (one) => one.source.rows === one.target.rows && one.source.digest === one.target.digest,
+    (check) => check.source.rows === check.target.rows && check.source.digest === check.target.digest,
   )
   const verdict = { equal: isEqual, checks, faults: [...references, ...numbers, ...chains] }
   if (!isEqual || verdict.faults.length > 0) return { ...verdict, equal: false }
@@ -194,17 +199,17 @@ function* checkEvents({ source, target, report }: Copying): Sliced<CopyCheck[]> 
   const sides = []
   for (const side of [source, target]) {
     const hash = new Bun.CryptoHasher('sha256')
-    const found = { events: 0, ids: 0, idsKnown: 0 }
+    const totals = { events: 0, ids: 0, idsKnown: 0 }
     const orgs = orgsOf(side.db)
     for (const { num } of orgs) {
       const { events, ids } = yield* digestBlocks(side.db, num, report)
       hash.update(`${num} ${events.digest}\n`)
-      found.events += events.rows
-      found.ids += ids
-      found.idsKnown += (side === target ? target.ids.count(num) : null) ?? ids
+      totals.events += events.rows
+      totals.ids += ids
+      totals.idsKnown += (side === target ? target.ids.count(num) : null) ?? ids
     }
     const orgsDigest = Bun.SHA256.hash(JSON.stringify(orgs), 'hex')
-    sides.push({ ...found, digest: hash.digest('hex'), orgs: { rows: orgs.length, digest: orgsDigest } })
+    sides.push({ ...totals, digest: hash.digest('hex'), orgs: { rows: orgs.length, digest: orgsDigest } })
   }
   const [from, to] = sides as [(typeof sides)[0], (typeof sides)[0]]
   return [
@@ -233,11 +238,11 @@ function* checkTables({ source, target, tables, report }: Copying): Sliced<CopyC
 
 function checkpointsOf({ source, target }: Copying): CopyCheck[] {
   const counted = (list: readonly SignedHead[]) => {
-    const rows = list.map(({ orgId, count, hash, at, key, signature }) => [
+    const rows = list.map(({ orgId, count, hash, at: signedAt, key, signature }) => [
       orgId,
       count,
       hash,
-      at,
+      signedAt,
       key,
       signature,
     ])

@@ -32,8 +32,8 @@ function openCursor(db: Database, { name, columns, keyColumns }: CopiedTable, ad
   const list = columns.map((column) => (column === 'rowid' ? column : `"${column}"`))
   const key = list.slice(0, keyColumns)
   const marks = key.map(() => '?').join(', ')
-  const select = (where: string, limit: number) =>
-    `SELECT ${list.join(', ')} FROM ${name}${where} ORDER BY ${key.join(', ')} LIMIT ${limit}`
+  const select = (condition: string, limit: number) =>
+    `SELECT ${list.join(', ')} FROM ${name}${condition} ORDER BY ${key.join(', ')} LIMIT ${limit}`
   let limit = 128
   let rows: unknown[][] = []
   let next = 0
@@ -41,8 +41,8 @@ function openCursor(db: Database, { name, columns, keyColumns }: CopiedTable, ad
 
   function read(): void {
     const last = rows.at(-1)?.slice(0, keyColumns) as SqlValue[] | undefined
-    const where = last === undefined ? '' : ` WHERE (${key.join(', ')}) > (${marks})`
-    rows = db.query<unknown, SqlValue[]>(select(where, limit)).values(...(last ?? []))
+    const condition = last === undefined ? '' : ` WHERE (${key.join(', ')}) > (${marks})`
+    rows = db.query<unknown, SqlValue[]>(select(condition, limit)).values(...(last ?? []))
     next = 0
     isLast = rows.length < limit
     const bytes = rows.reduce((sum, row) => sum + bytesOf(row as SqlValue[]), 0)
@@ -165,7 +165,7 @@ function* mergeInto({ source, target, table, meter }: TableCopy, onlyDelete: boo
   let writes: SqlValue[][] = []
   let deletes: SqlValue[][] = []
   let bytes = 0
-  let seen = 0
+  let rowCount = 0
   const keyOf = (row: Row) => row.values.slice(0, table.keyColumns)
   const flush = (): void => {
     if (writes.length + deletes.length > 0)
@@ -190,7 +190,7 @@ function* mergeInto({ source, target, table, meter }: TableCopy, onlyDelete: boo
     if (order <= 0) from.advance()
     if (order >= 0) to.advance()
     if (writes.length + deletes.length >= flushed.rows || bytes >= flushed.bytes) flush()
-    if (++seen % 512 === 0) yield
+    if (++rowCount % 512 === 0) yield
   }
   flush()
 }
@@ -207,8 +207,8 @@ function writeRows(
   const onConflict = set.length === 0 ? 'DO NOTHING' : `DO UPDATE SET ${set.join(', ')}`
   // The order of an audit trail's rows is no key on every engine, and entries are never replaced.
   const upsert = key.includes('rowid') ? '' : ` ON CONFLICT (${key.join(', ')}) ${onConflict}`
-  const where = key.map((column) => `${column} = ?`).join(' AND ')
-  db.runEach(`DELETE FROM ${name} WHERE ${where}`, deletes)
+  const condition = key.map((column) => `${column} = ?`).join(' AND ')
+  db.runEach(`DELETE FROM ${name} WHERE ${condition}`, deletes)
   const marks = names.map(() => '?').join(', ')
   db.runEach(`INSERT INTO ${name} (${names.join(', ')}) VALUES (${marks})${upsert}`, writes)
 }

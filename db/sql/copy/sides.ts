@@ -60,7 +60,7 @@ export type IdAt = [seq: number, id: string]
 /** The ids of a target's blocks, each call in the transaction that changes the blocks. */
 export interface CopyIds {
   /** In order of `seq`. */
-  replace(org: number, gone: readonly IdAt[], come: readonly IdAt[]): void
+  replace(org: number, removedIds: readonly IdAt[], come: readonly IdAt[]): void
   /** The transaction was rolled back. */
   undone(): void
   /** How many ids of an organization are known; null when the ids are only in blocks. */

@@ -38,11 +38,11 @@ export function requireServable(db: Database, access: 'read' | 'write'): void {
   throw new StoreError('conflict', stateText(state))
 }
 
-export function stateText({ role, other, sinceMs }: CopyState): string {
-  const at = new Date(sinceMs).toISOString().slice(0, 19)
+export function stateText({ role, other: otherName, sinceMs }: CopyState): string {
+  const sinceTime = new Date(sinceMs).toISOString().slice(0, 19)
   return role === 'target'
-    ? `this is an unfinished copy of ${other}, begun ${at}Z: ` +
+    ? `this is an unfinished copy of ${otherName}, begun ${sinceTime}Z: ` +
         'run the same "sightglass copy" again to complete it, or delete it'
-    : `this data was copied to ${other} at ${at}Z: start the server there; ` +
+    : `this data was copied to ${otherName} at ${sinceTime}Z: start the server there; ` +
         '"sightglass copy reopen" continues here instead'
 }

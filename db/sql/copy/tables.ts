@@ -40,8 +40,8 @@ export function copiedTables(source: CopySource, target: CopyTarget): CopiedTabl
       const { columns, key } = from.get(name)!
       const keyOf = keys[name] ?? key
       if (keyOf.length === 0) throw new StoreError('internal', `the table ${name} has no key to copy it by`)
-      const others = columns.filter((column) => !keyOf.includes(column))
-      return { name, columns: [...keyOf, ...others], keyColumns: keyOf.length }
+      const otherColumns = columns.filter((column) => !keyOf.includes(column))
+      return { name, columns: [...keyOf, ...otherColumns], keyColumns: keyOf.length }
     })
 }
 
@@ -54,8 +54,8 @@ function schemaOf({ db, keyColumns, isOwn }: CopySource | CopyTarget): Map<strin
   const tables = new Map<string, Schema>()
   for (const { table, column } of columnsOf(db)) {
     if (isOwn(table) || column === 'rowid' || derivedColumns.includes(`${table}.${column}`)) continue
-    const known = tables.get(table) ?? { columns: [], key: [] }
-    tables.set(table, { ...known, columns: [...known.columns, column] })
+    const tableSchema = tables.get(table) ?? { columns: [], key: [] }
+    tables.set(table, { ...tableSchema, columns: [...tableSchema.columns, column] })
   }
   for (const { table, column } of db.query<{ table: string; column: string }>(keyColumns).all())
     tables.get(table)?.key.push(column)
@@ -71,8 +71,8 @@ function requireSame(names: string[], from: Map<string, Schema>, to: Map<string,
   const source = list(from)
   const target = list(to)
   const odd = [
-    ...source.filter((one) => !target.includes(one)),
-    ...target.filter((one) => !source.includes(one)),
+    ...source.filter((columnName) => !target.includes(columnName)),
+    ...target.filter((columnName) => !source.includes(columnName)),
   ]
   if (odd.length > 0 || names.length === 0)
     throw new StoreError('internal', `only one of the databases has ${odd.join(', ') || 'tables'}`)

@@ -19,7 +19,12 @@ export function idsInRuns(db: Database, fingerprintBits = 53, sharedWith = db): 
 }
 
 /** An id whose block is deleted is new again, because the block would confirm it. So only whole runs are deleted. */
-export function deletedFromRuns(db: Database, known: Dedupe, stored: StoredIds, mark: EraseMark): DeletedIds {
+export function deletedFromRuns(
+  db: Database,
+  dedupe: Dedupe,
+  stored: StoredIds,
+  mark: EraseMark,
+): DeletedIds {
   let runs: number[] = [] // deleted by the open transaction
   return {
     mark,
@@ -35,7 +40,7 @@ export function deletedFromRuns(db: Database, known: Dedupe, stored: StoredIds, 
     },
     forget: stored.forget,
     committed() {
-      if (runs.length > 0) known.drop(runs)
+      if (runs.length > 0) dedupe.drop(runs)
       runs = []
     },
     undone() {
@@ -53,7 +58,7 @@ function dropSpans(db: Database, org: number, firstKept: number): void {
 
 /** Deletes the chunks and filters of runs that no organization needs, and returns the runs. */
 function dropUnusedRuns(db: Database): number[] {
-  const gone = db
+  const unusedRuns = db
     .query<{ run: number }, []>(
       `SELECT run FROM event_id_filter WHERE run NOT IN (SELECT run FROM event_id_run)
        AND run < (SELECT max(run) FROM event_id_filter)
@@ -61,8 +66,8 @@ function dropUnusedRuns(db: Database): number[] {
     )
     .all()
     .map(({ run }) => run)
-  for (const run of gone) dropRun(db, run)
-  return [...gone, ...dropUnusedGroup(db)]
+  for (const run of unusedRuns) dropRun(db, run)
+  return [...unusedRuns, ...dropUnusedGroup(db)]
 }
 
 function dropRun(db: Database, run: number): void {

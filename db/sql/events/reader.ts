@@ -140,22 +140,22 @@ function snapshots(db: Database) {
   const findOrg = db.query<{ num: number }, [string]>('SELECT num FROM event_org WHERE org_id = ?')
 
   /** `none` for an organization without events. */
-  function* inSlices<T>(orgId: string, none: T, work: (org: number) => Sliced<T>): Sliced<T> {
+  function* inSlices<T>(orgId: string, emptyResult: T, work: (org: number) => Sliced<T>): Sliced<T> {
     db.query(db.dialect.beginRead).run()
     try {
       const org = findOrg.get(orgId)
-      return org === null ? none : yield* work(org.num)
+      return org === null ? emptyResult : yield* work(org.num)
     } finally {
       if (db.inTransaction) db.query('COMMIT').run()
     }
   }
 
   /** The same for short queries. */
-  function read<T>(orgId: string, none: T, work: (org: number) => T): T {
+  function read<T>(orgId: string, emptyResult: T, work: (org: number) => T): T {
     const whole = function* (org: number) {
       return work(org)
     }
-    return atOnce(inSlices(orgId, none, whole))
+    return atOnce(inSlices(orgId, emptyResult, whole))
   }
 
   return { inSlices, read }

@@ -39,7 +39,7 @@ const backfillEvery = 32
 export function compactEventWriter(db: Database, options: EventWriterOptions = {}): EventWriter {
   const seed = readSeed(db)
   const print = fingerprints(seed.ids, options.fingerprintBits)
-  const known = dedupe(db, options.idsPerRun, options.freezePart)
+  const idIndex = dedupe(db, options.idsPerRun, options.freezePart)
   const mark = eraseMarks(seed.erased, print)
   const ids = storedIds(db, mark)
   const orgs = openOrgs(db, seed.values)
@@ -47,14 +47,14 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   const backfill = filterBackfill(db)
   const spare = [dayWork(db), pathWork(db), repackWork(db)] // the shortest first
   const ledger = accessLedger((key) => findSource(db, key))
-  const appends = appender(knownIds(known, print, ids.has), ledger)
+  const appends = appender(knownIds(idIndex, print, ids.has), ledger)
   let touched = new Set<OrgState>()
   let commits = 0
-  const deleted = deletedFromRuns(db, known, ids, mark)
+  const deleted = deletedFromRuns(db, idIndex, ids, mark)
   const memory = { orgs, ids: deleted, seal, spare, hashSeed: seed.values }
   const deletes = deletions(db, memory, options.deleteStep)
   const transact = (write: () => void) => inTransaction(db, write)
-  loadIds(db, known, print)
+  loadIds(db, idIndex, print)
 
   function readAnew(): void {
     ledger.take()
@@ -65,7 +65,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
     backfill.forget()
     for (const work of spare) work.forget()
     ids.forget()
-    loadIds(db, known, print)
+    loadIds(db, idIndex, print)
   }
 
   return {
@@ -79,7 +79,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
       for (const org of touched) {
         const events = org.staged.reduce((sum, { content }) => sum + content.events, 0)
         if (writeStaged(db, org, appends, seal)) ids.forget()
-        known.step(events)
+        idIndex.step(events)
         if (seal.isDue(org)) for (const work of spare) work.wake()
         seal.step(org, events)
         if (backfill.isDue() && ++commits % backfillEvery === 0) backfill.step()
@@ -97,19 +97,19 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
       orgs.trim(seal.current())
     },
     rolledBack: readAnew,
-    idle: between(readAnew, () => {
+    idle: withRecovery(readAnew, () => {
       for (const org of [...orgs.loaded()])
         if (isUnsettled(org, seal)) inTransaction(db, () => settle(db, org, seal))
       for (const work of spare) work.wake()
       for (let steps = 0; backfill.isDue() && steps < backfillSteps; steps++) inTransaction(db, backfill.step)
     }),
-    spare: between(readAnew, () => known.spare(transact) || spare.some((work) => work.step(transact))),
+    spare: withRecovery(readAnew, () => idIndex.spare(transact) || spare.some((work) => work.step(transact))),
     close() {},
   }
 }
 
 /** Work between the groups. When it fails, memory is read again. */
-function between<T>(readAnew: () => void, work: () => T): () => T {
+function withRecovery<T>(readAnew: () => void, work: () => T): () => T {
   return () => {
     try {
       return work()
@@ -148,8 +148,8 @@ function writeStaged(db: Database, org: OrgState, appends: Appender, seal: Seale
 }
 
 /** Rebuilds the memory table from the ids of the blocks after the last run. */
-export function loadIds(db: Database, known: Dedupe, print: (org: number, id: string) => number): void {
-  known.load((flushedSeq, add) => {
+export function loadIds(db: Database, idIndex: Dedupe, print: (org: number, id: string) => number): void {
+  idIndex.load((flushedSeq, add) => {
     for (const { num } of db.query<{ num: number }, []>('SELECT num FROM event_org').all()) {
       const afterSeq = flushedSeq.get(num) ?? 0
       for (const { place, events } of zonesBetween(db, num, afterSeq + 1, seqMax)) {

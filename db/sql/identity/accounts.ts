@@ -21,7 +21,7 @@ export function createFirstOwner(
 ): FirstOwnerResult {
   if (ownerFound(orm)) return 'owner_exists'
   if (command.linkHash !== null) {
-    const used = orm
+    const usedLinks = orm
       .delete(oneTimeLink)
       .where(
         and(
@@ -32,7 +32,7 @@ export function createFirstOwner(
       )
       .returning({ hash: oneTimeLink.hash })
       .all()
-    if (used.length === 0) return 'link_invalid'
+    if (usedLinks.length === 0) return 'link_invalid'
   }
   orm.insert(account).values(command.account).run()
   orm.insert(membership).values({ accountId: command.account.id, orgId: command.orgId, role: 'owner' }).run()
@@ -88,9 +88,9 @@ export function findAccount(
   { orm }: ReadContext,
   accountId: string,
 ): (Account & { memberships: Membership[] }) | null {
-  const found = orm.select().from(account).where(eq(account.id, accountId)).get()
-  if (found === undefined) return null
-  return { ...found, memberships: membershipsOf(orm, accountId) }
+  const accountRow = orm.select().from(account).where(eq(account.id, accountId)).get()
+  if (accountRow === undefined) return null
+  return { ...accountRow, memberships: membershipsOf(orm, accountId) }
 }
 
 /** In order of creation: the first is the account's default. */
@@ -105,13 +105,13 @@ export function membershipsOf(orm: WriteContext['orm'], accountId: string): Memb
 }
 
 export function listAccounts({ orm }: ReadContext): (Account & { memberships: Membership[] })[] {
-  const byAccount = Map.groupBy(orm.select().from(membership).all(), (one) => one.accountId)
+  const byAccount = Map.groupBy(orm.select().from(membership).all(), (row) => row.accountId)
   return orm
     .select()
     .from(account)
     .orderBy(account.createdAtMs, account.id)
     .all()
-    .map((one) => ({ ...one, memberships: byAccount.get(one.id) ?? [] }))
+    .map((row) => ({ ...row, memberships: byAccount.get(row.id) ?? [] }))
 }
 
 export function ownerExists({ orm }: ReadContext): boolean {
@@ -130,8 +130,8 @@ interface Who {
 
 export function setRole({ db, orm }: WriteContext, command: Command<'setRole'>): 'done' | 'last_owner' {
   const { role } = command
-  const before = roleOf(orm, command)
-  if (before === 'owner' && role !== 'owner' && ownersOf(orm, command.orgId) === 1) return 'last_owner'
+  const previousRole = roleOf(orm, command)
+  if (previousRole === 'owner' && role !== 'owner' && ownersOf(orm, command.orgId) === 1) return 'last_owner'
   orm.update(membership).set({ role }).where(memberIs(command)).run()
   endSignIns(orm, command)
   appendAudit(db, command.endsShareLinks ? endShareLinks(db, command) : command.audit)
@@ -154,10 +154,10 @@ export function setOperator(
   { db, orm }: WriteContext,
   { accountId, operator, audit }: Command<'setOperator'>,
 ): 'done' | 'last_operator' {
-  const found = orm.select().from(account).where(eq(account.id, accountId)).get()
-  if (found === undefined) throw new StoreError('not_found', `there is no account ${accountId}`)
+  const accountRow = orm.select().from(account).where(eq(account.id, accountId)).get()
+  if (accountRow === undefined) throw new StoreError('not_found', `there is no account ${accountId}`)
   const operators = orm.select({ n: count() }).from(account).where(eq(account.operator, true)).get()?.n ?? 0
-  if (found.operator && !operator && operators === 1) return 'last_operator'
+  if (accountRow.operator && !operator && operators === 1) return 'last_operator'
   orm.update(account).set({ operator }).where(eq(account.id, accountId)).run()
   appendAudit(db, audit)
   return 'done'
@@ -167,11 +167,11 @@ function memberIs({ orgId, accountId }: Who) {
   return and(eq(membership.accountId, accountId), eq(membership.orgId, orgId))
 }
 
-function roleOf(orm: Orm, who: Who): Role {
-  const found = orm.select().from(membership).where(memberIs(who)).get()
-  if (found === undefined)
-    throw new StoreError('not_found', `${who.accountId} is not a member of ${who.orgId}`)
-  return found.role
+function roleOf(orm: Orm, membershipKey: Who): Role {
+  const membershipRow = orm.select().from(membership).where(memberIs(membershipKey)).get()
+  if (membershipRow === undefined)
+    throw new StoreError('not_found', `${membershipKey.accountId} is not a member of ${membershipKey.orgId}`)
+  return membershipRow.role
 }
 
 function ownersOf(orm: Orm, orgId: string): number {

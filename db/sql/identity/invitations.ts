@@ -31,8 +31,8 @@ export function shareSetupLink(
 ): string {
   const { expiresAtMs } = link
   const live = and(sameKind(link), gt(oneTimeLink.expiresAtMs, now))
-  const known = orm.update(oneTimeLink).set({ expiresAtMs }).where(live).returning().all()
-  const shared = known.find((each) => each.sealedToken !== null)?.sealedToken
+  const liveLinks = orm.update(oneTimeLink).set({ expiresAtMs }).where(live).returning().all()
+  const shared = liveLinks.find((candidate) => candidate.sealedToken !== null)?.sealedToken
   if (shared) return shared
   orm.delete(oneTimeLink).where(sameKind(link)).run()
   orm
@@ -59,7 +59,7 @@ export function resetPassword(
   { db, orm }: WriteContext,
   command: Parameters<AccountStore['resetPassword']>[0],
 ): Awaited<ReturnType<AccountStore['resetPassword']>> {
-  const used = orm
+  const usedLink = orm
     .delete(oneTimeLink)
     .where(
       and(
@@ -70,8 +70,8 @@ export function resetPassword(
     )
     .returning()
     .all()[0]
-  if (used === undefined || used.accountId === null) return 'link_invalid'
-  const account = changePassword(orm, used.accountId, command.passwordHash)
+  if (usedLink === undefined || usedLink.accountId === null) return 'link_invalid'
+  const account = changePassword(orm, usedLink.accountId, command.passwordHash)
   // Anybody with the old password may have signed in from anywhere; the holder of the link is the person.
   orm.delete(accountNetwork).where(eq(accountNetwork.accountId, account.id)).run()
   if (command.network !== undefined) rememberNetwork({ db, orm }, account.id, command.network, command.now)
@@ -92,13 +92,13 @@ type Command<K extends 'create' | 'revoke' | 'accept'> = Parameters<InvitationSt
 
 export function createInvitation({ db, orm }: WriteContext, command: Command<'create'>): void {
   const { orgId, email } = command.invitation
-  const there = orm
+  const existingMember = orm
     .select({ id: account.id })
     .from(account)
     .innerJoin(membership, and(eq(membership.accountId, account.id), eq(membership.orgId, orgId)))
     .where(eq(account.email, email))
     .get()
-  if (there !== undefined) throw new StoreError('conflict', `${email} is already a member`)
+  if (existingMember !== undefined) throw new StoreError('conflict', `${email} is already a member`)
   orm
     .delete(invitation)
     .where(and(eq(invitation.orgId, orgId), eq(invitation.email, email)))
@@ -122,12 +122,13 @@ export function findInvitation({ orm }: ReadContext, hash: string): Invitation |
 }
 
 export function revokeInvitation({ db, orm }: WriteContext, command: Command<'revoke'>): void {
-  const gone = orm
+  const deletedInvitations = orm
     .delete(invitation)
     .where(and(eq(invitation.id, command.id), eq(invitation.orgId, command.orgId)))
     .returning({ id: invitation.id })
     .all()
-  if (gone.length === 0) throw new StoreError('not_found', `there is no invitation ${command.id}`)
+  if (deletedInvitations.length === 0)
+    throw new StoreError('not_found', `there is no invitation ${command.id}`)
   appendAudit(db, command.audit)
 }
 
@@ -136,23 +137,24 @@ export function acceptInvitation(
   { db, orm }: WriteContext,
   command: Command<'accept'>,
 ): Awaited<ReturnType<InvitationStore['accept']>> {
-  const used = orm
+  const usedInvitation = orm
     .delete(invitation)
     .where(and(eq(invitation.hash, command.hash), gt(invitation.expiresAtMs, command.now)))
     .returning()
     .all()[0]
-  if (used === undefined || used.email !== command.account.email) {
-    if (used !== undefined) throw new StoreError('conflict', 'the invitation is for another address')
+  if (usedInvitation === undefined || usedInvitation.email !== command.account.email) {
+    if (usedInvitation !== undefined)
+      throw new StoreError('conflict', 'the invitation is for another address')
     return 'link_invalid'
   }
-  const known = orm.select().from(account).where(eq(account.email, used.email)).get()
+  const existingAccount = orm.select().from(account).where(eq(account.email, usedInvitation.email)).get()
   // The password was checked against, or hashed for, the account as the caller read it.
-  const seen = known === undefined || sameAccount(known, command.account)
-  if (command.signIn !== undefined && !seen)
-    throw new StoreError('conflict', `${used.email} changed meanwhile`)
-  if (known === undefined) orm.insert(account).values(command.account).run()
-  const accountId = known?.id ?? command.account.id
-  orm.insert(membership).values({ accountId, orgId: used.orgId, role: used.role }).run()
+  const isUnchanged = existingAccount === undefined || sameAccount(existingAccount, command.account)
+  if (command.signIn !== undefined && !isUnchanged)
+    throw new StoreError('conflict', `${usedInvitation.email} changed meanwhile`)
+  if (existingAccount === undefined) orm.insert(account).values(command.account).run()
+  const accountId = existingAccount?.id ?? command.account.id
+  orm.insert(membership).values({ accountId, orgId: usedInvitation.orgId, role: usedInvitation.role }).run()
   if (command.signIn !== undefined)
     orm
       .insert(signIn)
@@ -162,15 +164,15 @@ export function acceptInvitation(
   const session = command.signIn && { session: command.signIn.id, address: command.signIn.address }
   appendAudit(db, {
     id: command.auditId,
-    orgId: used.orgId,
+    orgId: usedInvitation.orgId,
     actor: `user:${accountId}`,
     action: 'invitation.accepted',
-    target: used.id,
+    target: usedInvitation.id,
     metadata: {
-      email: used.email,
-      role: used.role,
-      invitedBy: used.invitedBy,
-      newAccount: !known,
+      email: usedInvitation.email,
+      role: usedInvitation.role,
+      invitedBy: usedInvitation.invitedBy,
+      newAccount: !existingAccount,
       ...session,
     },
     occurredAtMs: command.now,

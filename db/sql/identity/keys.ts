@@ -100,10 +100,10 @@ export function touchKeys({ db }: WriteContext, uses: Parameters<KeyStore['touch
 }
 
 function requireKey(orm: WriteContext['orm'], { orgId, keyId }: { orgId: string; keyId: string }): void {
-  const found = orm
+  const keyRow = orm
     .select({ id: apiKey.id })
     .from(apiKey)
     .where(and(eq(apiKey.id, keyId), eq(apiKey.orgId, orgId)))
     .get()
-  if (found === undefined) throw new StoreError('not_found', `the organization has no key ${keyId}`)
+  if (keyRow === undefined) throw new StoreError('not_found', `the organization has no key ${keyId}`)
 }

@@ -42,12 +42,12 @@ export function listOrgs({ orm }: ReadContext): Org[] {
 
 /** An id takes precedence over an equal slug. */
 export function findOrg({ orm }: ReadContext, idOrSlug: string): Org | null {
-  const found = orm
+  const orgRows = orm
     .select()
     .from(org)
     .where(or(eq(org.id, idOrSlug), eq(org.slug, idOrSlug)))
     .all()
-  return found.find((candidate) => candidate.id === idOrSlug) ?? found[0] ?? null
+  return orgRows.find((candidate) => candidate.id === idOrSlug) ?? orgRows[0] ?? null
 }
 
 export function renameOrg({ db, orm }: WriteContext, command: Parameters<OrgStore['rename']>[0]): void {
@@ -58,8 +58,8 @@ export function renameOrg({ db, orm }: WriteContext, command: Parameters<OrgStor
 }
 
 export function signInRule({ orm }: ReadContext, orgId: string): SignInRule {
-  const found = orm.select().from(orgSignInRule).where(eq(orgSignInRule.orgId, orgId)).get()
-  return { secondFactorRequired: found?.secondFactorRequired ?? false }
+  const ruleRow = orm.select().from(orgSignInRule).where(eq(orgSignInRule.orgId, orgId)).get()
+  return { secondFactorRequired: ruleRow?.secondFactorRequired ?? false }
 }
 
 export function changeSignInRule(
@@ -114,8 +114,8 @@ export function emptyOrg(
   if (takeDeliveries(context, orgId, context.tight ? 1 : deliveriesMax) > 0) return { events: 0, done: false }
   const expired = context.events.expire({ orgId, receivedBeforeMs: Number.MAX_SAFE_INTEGER }, context.tight)
   if (!expired.done) return { events: expired.events, done: false }
-  const { done } = context.events.dropRollups({ orgId, beforeMs: Number.MAX_SAFE_INTEGER })
-  return { events: expired.events, done }
+  const { done: isDone } = context.events.dropRollups({ orgId, beforeMs: Number.MAX_SAFE_INTEGER })
+  return { events: expired.events, done: isDone }
 }
 
 /** Deletes the rest of an organization, which is little after it was emptied. */
@@ -150,7 +150,7 @@ function tablesWithOrg({ db }: WriteContext): string[] {
 
 /** In order of their ids. */
 export function listSites({ db, orm }: ReadContext, orgId: string): Site[] {
-  const seen = db
+  const eventSiteIds = db
     .query<{ text: string }, [string, number]>(
       `SELECT text FROM event_term JOIN event_org ON event_org.num = event_term.org
        WHERE org_id = ? AND member = ?`,
@@ -159,7 +159,7 @@ export function listSites({ db, orm }: ReadContext, orgId: string): Site[] {
     .map(({ text }) => text)
   const chosen = orm.select().from(site).where(eq(site.orgId, orgId)).all()
   const sites = new Map<string, Site>()
-  for (const siteId of seen)
+  for (const siteId of eventSiteIds)
     sites.set(siteId, { siteId, name: null, hidden: false, restricted: false, hosts: [], seen: true })
   for (const { siteId, name, hidden, restricted, hosts } of chosen)
     sites.set(siteId, { siteId, name, hidden, restricted, hosts, seen: sites.has(siteId) })
@@ -196,8 +196,8 @@ export function createView(context: WriteContext, command: Parameters<ViewStore[
   const { db, orm } = context
   const { view, viewsMax, audit } = command
   requireFree(context, view)
-  const known = orm.select({ n: count() }).from(savedView).where(eq(savedView.orgId, view.orgId)).get()
-  if ((known?.n ?? 0) >= viewsMax)
+  const countRow = orm.select({ n: count() }).from(savedView).where(eq(savedView.orgId, view.orgId)).get()
+  if ((countRow?.n ?? 0) >= viewsMax)
     throw new StoreError('conflict', `${view.orgId} has ${viewsMax} saved views, the maximum`)
   orm.insert(savedView).values(view).run()
   appendAudit(db, audit)
@@ -232,10 +232,10 @@ function requireFree(
   { orm }: WriteContext,
   { orgId, id, name }: Pick<SavedView, 'orgId' | 'id' | 'name'>,
 ): void {
-  const other = orm
+  const existingView = orm
     .select({ id: savedView.id })
     .from(savedView)
     .where(and(eq(savedView.orgId, orgId), eq(savedView.name, name), ne(savedView.id, id)))
     .get()
-  if (other !== undefined) throw new StoreError('conflict', `${orgId} has a saved view of this name`)
+  if (existingView !== undefined) throw new StoreError('conflict', `${orgId} has a saved view of this name`)
 }

@@ -8,8 +8,8 @@ interface Who {
   accountId: string
 }
 
-export function overviewVisit({ db }: ReadContext, who: Who): OverviewVisit | null {
-  return readVisit(db, who)
+export function overviewVisit({ db }: ReadContext, membershipKey: Who): OverviewVisit | null {
+  return readVisit(db, membershipKey)
 }
 
 function readVisit(db: Database, { orgId, accountId }: Who): OverviewVisit | null {
@@ -40,17 +40,24 @@ export function recentVisits(
 /** Not a change that the audit log records: like the last use of a sign-in, it only says that somebody read. */
 export function noteOverviewVisit(
   { db }: WriteContext,
-  { visit, ...who }: Parameters<AccountStore['noteOverviewVisit']>[0],
+  { visit, ...membershipKey }: Parameters<AccountStore['noteOverviewVisit']>[0],
 ): OverviewVisit {
-  const known = readVisit(db, who)
-  const merged = known === null ? visit : mergedVisit(known, visit)
+  const storedVisit = readVisit(db, membershipKey)
+  const merged = storedVisit === null ? visit : mergedVisit(storedVisit, visit)
   const { sinceMs, atMs, hidden, shown } = merged
   db.query(
     `INSERT INTO overview_visit (org_id, account_id, since_ms, at_ms, hidden, shown)
      SELECT org_id, account_id, ?3, ?4, ?5, ?6 FROM membership WHERE org_id = ?1 AND account_id = ?2
      ON CONFLICT (org_id, account_id) DO UPDATE SET since_ms = excluded.since_ms, at_ms = excluded.at_ms,
        hidden = excluded.hidden, shown = excluded.shown`,
-  ).run(who.orgId, who.accountId, sinceMs, atMs, JSON.stringify(hidden), JSON.stringify(shown))
+  ).run(
+    membershipKey.orgId,
+    membershipKey.accountId,
+    sinceMs,
+    atMs,
+    JSON.stringify(hidden),
+    JSON.stringify(shown),
+  )
   return merged
 }
 
@@ -60,16 +67,16 @@ const namesMax = 100
 /**
  * The newer report counts. A page that is still open on another device must not bring back what was marked as seen.
  */
-function mergedVisit(known: OverviewVisit, given: OverviewVisit): OverviewVisit {
-  const atMs = Math.max(known.atMs, given.atMs)
-  if (given.sinceMs < known.sinceMs) return { ...known, atMs }
-  if (given.sinceMs > known.sinceMs) return { ...given, atMs }
+function mergedVisit(storedVisit: OverviewVisit, newVisit: OverviewVisit): OverviewVisit {
+  const atMs = Math.max(storedVisit.atMs, newVisit.atMs)
+  if (newVisit.sinceMs < storedVisit.sinceMs) return { ...storedVisit, atMs }
+  if (newVisit.sinceMs > storedVisit.sinceMs) return { ...newVisit, atMs }
   const union = (a: string[], b: string[]) => [...new Set([...a, ...b])].slice(-namesMax)
   return {
-    sinceMs: known.sinceMs,
+    sinceMs: storedVisit.sinceMs,
     atMs,
-    hidden: union(known.hidden, given.hidden),
-    shown: union(known.shown, given.shown),
+    hidden: union(storedVisit.hidden, newVisit.hidden),
+    shown: union(storedVisit.shown, newVisit.shown),
   }
 }
 

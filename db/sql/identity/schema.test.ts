@@ -21,7 +21,7 @@ function migrated(): SqliteDatabase {
   return db
 }
 
-const tables = Object.values({ ...schema, ...webhooks }).filter((one) => is(one, SQLiteTable))
+const tables = Object.values({ ...schema, ...webhooks }).filter((table) => is(table, SQLiteTable))
 
 for (const table of tables) {
   test(`${getTableName(table)} is the same in drizzle and in the migrations`, () => {
@@ -72,9 +72,9 @@ test('every table is STRICT', () => {
 
 test('migrating again does nothing', () => {
   const db = migrated()
-  const before = db.query('SELECT * FROM schema_migration').all()
+  const rowsBefore = db.query('SELECT * FROM schema_migration').all()
   expect(migrate(db, migrations, 2)).toEqual([])
-  expect(db.query('SELECT * FROM schema_migration').all()).toEqual(before)
+  expect(db.query('SELECT * FROM schema_migration').all()).toEqual(rowsBefore)
   expect(schemaVersion(db)).toBe(migrations.length)
   db.close()
 })
@@ -95,9 +95,9 @@ test('a migration that fails leaves no change, not even those of earlier ones', 
     { version: next, name: 'good', sql: 'CREATE TABLE half (x)' },
     { version: next + 1, name: 'bad', sql: 'CREATE TABLE other (x); SELECT broken' },
   ]
-  const before = contentOf(db)
+  const contentBefore = contentOf(db)
   expect(() => migrate(db, bad, 2)).toThrow('broken')
-  expect(contentOf(db)).toEqual(before)
+  expect(contentOf(db)).toEqual(contentBefore)
   expect(migrate(db, bad.slice(0, -1), 2)).toEqual([next])
   db.close()
 })

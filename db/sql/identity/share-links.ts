@@ -34,10 +34,10 @@ function create({ db }: WriteContext, command: Command<'create'>): void {
     endedBeforeMs,
     endedBeforeMs,
   )
-  const left = db
+  const countRow = db
     .query<{ links: number }, [string]>('SELECT count(*) AS links FROM share_link WHERE org_id = ?')
     .get(link.orgId)
-  if ((left?.links ?? 0) >= linksMax)
+  if ((countRow?.links ?? 0) >= linksMax)
     throw new StoreError('conflict', `${link.orgId} has ${linksMax} share links, the maximum`)
   db.query(
     `INSERT INTO share_link (id, org_id, token_hash, name, content, created_by, created_at_ms, expires_at_ms)

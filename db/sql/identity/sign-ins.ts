@@ -62,13 +62,13 @@ export function rememberNetwork(
     `INSERT INTO account_network (account_id, network, last_at_ms) VALUES (?, ?, ?)
      ON CONFLICT (account_id, network) DO UPDATE SET last_at_ms = excluded.last_at_ms`,
   ).run(accountId, network, lastAtMs)
-  const known = orm
+  const networkRows = orm
     .select()
     .from(accountNetwork)
     .where(eq(accountNetwork.accountId, accountId))
     .orderBy(desc(accountNetwork.lastAtMs))
     .all()
-  for (const { network: old } of known.slice(networksMax)) {
+  for (const { network: old } of networkRows.slice(networksMax)) {
     orm
       .delete(accountNetwork)
       .where(and(eq(accountNetwork.accountId, accountId), eq(accountNetwork.network, old)))
@@ -92,13 +92,13 @@ export function findExternal(
   { orm }: ReadContext,
   { issuer, subject }: { issuer: string; subject: string },
 ): Account | null {
-  const found = orm
+  const identityRow = orm
     .select({ account })
     .from(externalIdentity)
     .innerJoin(account, eq(account.id, externalIdentity.accountId))
     .where(and(eq(externalIdentity.issuer, issuer), eq(externalIdentity.subject, subject)))
     .get()
-  return found?.account ?? null
+  return identityRow?.account ?? null
 }
 
 /** Last used first. */
@@ -113,7 +113,7 @@ export function listSignIns({ orm }: ReadContext, accountId: string): SignIn[] {
 
 /** Also null when the account is no longer a member of the sign-in's organization. */
 export function findSignIn({ orm }: ReadContext, tokenHash: string): SignInView | null {
-  const found = orm
+  const signInRow = orm
     .select({
       signIn,
       account,
@@ -133,8 +133,8 @@ export function findSignIn({ orm }: ReadContext, tokenHash: string): SignInView 
     .leftJoin(secondFactor, eq(secondFactor.accountId, signIn.accountId))
     .where(eq(signIn.tokenHash, tokenHash))
     .get()
-  if (found === undefined) return null
-  const { rule, factor, ...view } = found
+  if (signInRow === undefined) return null
+  const { rule, factor, ...view } = signInRow
   const required = rule?.secondFactorRequired ?? false
   return { ...view, lacksSecondFactor: required && factor === null && !view.signIn.byProvider }
 }
@@ -180,13 +180,13 @@ export function switchSignInOrg(
   { db, orm }: WriteContext,
   { tokenHash, newTokenHash, orgId, audit }: Parameters<SignInStore['switchOrg']>[0],
 ): void {
-  const found = orm.select().from(signIn).where(eq(signIn.tokenHash, tokenHash)).get()
+  const signInRow = orm.select().from(signIn).where(eq(signIn.tokenHash, tokenHash)).get()
   const member =
-    found &&
+    signInRow &&
     orm
       .select()
       .from(membership)
-      .where(and(eq(membership.accountId, found.accountId), eq(membership.orgId, orgId)))
+      .where(and(eq(membership.accountId, signInRow.accountId), eq(membership.orgId, orgId)))
       .get()
   if (!member) throw new StoreError('not_found', `the account is not a member of ${orgId}`)
   orm.update(signIn).set({ tokenHash: newTokenHash, orgId }).where(eq(signIn.tokenHash, tokenHash)).run()
@@ -212,14 +212,14 @@ type Orm = WriteContext['orm']
 type Command<K extends 'set' | 'setRecovery' | 'remove'> = Parameters<SecondFactorStore[K]>[0]
 
 export function findSecondFactor({ orm }: ReadContext, accountId: string): SecondFactor | null {
-  const found = orm.select().from(secondFactor).where(eq(secondFactor.accountId, accountId)).get()
-  if (found === undefined) return null
-  const left = orm
+  const factorRow = orm.select().from(secondFactor).where(eq(secondFactor.accountId, accountId)).get()
+  if (factorRow === undefined) return null
+  const codeCount = orm
     .select({ n: count() })
     .from(recoveryCode)
     .where(eq(recoveryCode.accountId, accountId))
     .get()
-  return { ...found, recoveryLeft: left?.n ?? 0 }
+  return { ...factorRow, recoveryLeft: codeCount?.n ?? 0 }
 }
 
 export function setSecondFactor(
@@ -236,16 +236,20 @@ export function setRecovery(
   { db, orm }: WriteContext,
   { accountId, recoveryHashes, audit }: Command<'setRecovery'>,
 ): void {
-  const found = orm.select().from(secondFactor).where(eq(secondFactor.accountId, accountId)).get()
-  if (found === undefined) throw new StoreError('not_found', `${accountId} has no second factor`)
+  const factorRow = orm.select().from(secondFactor).where(eq(secondFactor.accountId, accountId)).get()
+  if (factorRow === undefined) throw new StoreError('not_found', `${accountId} has no second factor`)
   orm.delete(recoveryCode).where(eq(recoveryCode.accountId, accountId)).run()
   insertCodes(orm, accountId, recoveryHashes)
   appendAudit(db, audit)
 }
 
 export function removeSecondFactor({ db, orm }: WriteContext, { accountId, audit }: Command<'remove'>): void {
-  const gone = orm.delete(secondFactor).where(eq(secondFactor.accountId, accountId)).returning().all()
-  if (gone.length === 0) throw new StoreError('not_found', `${accountId} has no second factor`)
+  const deletedFactors = orm
+    .delete(secondFactor)
+    .where(eq(secondFactor.accountId, accountId))
+    .returning()
+    .all()
+  if (deletedFactors.length === 0) throw new StoreError('not_found', `${accountId} has no second factor`)
   appendAudit(db, audit)
 }
 
@@ -260,12 +264,12 @@ function useProof(orm: Orm, accountId: string, proof: Proof): boolean {
       .all()
     return moved.length === 1
   }
-  const gone = orm
+  const usedCodes = orm
     .delete(recoveryCode)
     .where(and(eq(recoveryCode.accountId, accountId), eq(recoveryCode.hash, proof.recoveryHash)))
     .returning({ hash: recoveryCode.hash })
     .all()
-  return gone.length === 1
+  return usedCodes.length === 1
 }
 
 function insertCodes(orm: Orm, accountId: string, hashes: string[]): void {

@@ -3,7 +3,7 @@
  * strangers hold up no other writer.
  */
 import {
-  begun,
+  startAttempt,
   ended,
   settled,
   startOf,
@@ -47,14 +47,14 @@ export function beginAttempt(
   { db }: WriteContext,
   { names, freeTries, now }: Parameters<ThrottleStore['begin']>[0],
 ): Awaited<ReturnType<ThrottleStore['begin']>> {
-  const rows = names.toSorted(byName).map((each) => {
-    const state = settled(locked(db, each, now), freeTries, now)
-    return { ...each, state: { ...state, refusals: state.refusals + each.refused } }
+  const rows = names.toSorted(byName).map((attemptName) => {
+    const state = settled(locked(db, attemptName, now), freeTries, now)
+    return { ...attemptName, state: { ...state, refusals: state.refusals + attemptName.refused } }
   })
   const starts = rows.map(({ state }) => startOf(state, freeTries, now))
-  const start = (['refused', 'busy'] as const).find((one) => starts.includes(one)) ?? 'begun'
+  const start = (['refused', 'busy'] as const).find((candidate) => starts.includes(candidate)) ?? 'begun'
   for (const { name, state } of rows) {
-    if (start === 'begun') write(db, name, begun(state, now))
+    if (start === 'begun') write(db, name, startAttempt(state, now))
     else write(db, name, { ...state, refusals: state.refusals + (start === 'refused' ? 1 : 0) })
   }
   return { start, waitMs: Math.max(...rows.map(({ state }) => throttledMs(state, freeTries, now))) }
@@ -67,11 +67,16 @@ export function endAttempt(
   let refusedBefore = 0
   const states: { [name: string]: { failures: number; waitMs: number } } = {}
   for (const { name, isSender, refused } of names.toSorted(byName)) {
-    const before = locked(db, { name, isSender, refused }, now)
-    refusedBefore = Math.max(refusedBefore, before.refusals + refused)
-    const after = ended({ ...before, refusals: before.refusals + refused }, outcome, freeTries, now)
-    write(db, name, after)
-    states[name] = { failures: after.failures, waitMs: throttledMs(after, freeTries, now) }
+    const previousState = locked(db, { name, isSender, refused }, now)
+    refusedBefore = Math.max(refusedBefore, previousState.refusals + refused)
+    const newState = ended(
+      { ...previousState, refusals: previousState.refusals + refused },
+      outcome,
+      freeTries,
+      now,
+    )
+    write(db, name, newState)
+    states[name] = { failures: newState.failures, waitMs: throttledMs(newState, freeTries, now) }
   }
   return {
     refusedBefore: outcome === 'wrong' ? refusedBefore : 0,

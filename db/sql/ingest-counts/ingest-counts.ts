@@ -45,15 +45,15 @@ export function addIngestCounts(
   // One organization after the other, in the order of their numbers, and rows in one order, as appends of other nodes
   // do, which count too. Otherwise the two could wait for each other.
   for (const orgId of byNumber(db, orgsOf([...counts, ...nearMisses, ...scopes]))) {
-    for (const one of counts.filter((count) => count.orgId === orgId).sort(inOrder)) {
-      const { keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs } = one
-      const hour = Math.floor(one.hourStartMs / countHourMs)
+    for (const hourCount of counts.filter((count) => count.orgId === orgId).sort(inOrder)) {
+      const { keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs } = hourCount
+      const hour = Math.floor(hourCount.hourStartMs / countHourMs)
       add.run(orgId, hour, keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs)
     }
-    for (const { hourStartMs, keyId, path, known, events } of nearMisses.filter(
+    for (const { hourStartMs, keyId, path, known: knownField, events } of nearMisses.filter(
       (count) => count.orgId === orgId,
     ))
-      miss.run(orgId, Math.floor(hourStartMs / countHourMs), keyId, path, known, events)
+      miss.run(orgId, Math.floor(hourStartMs / countHourMs), keyId, path, knownField, events)
     const ofOrg = scopes.filter((count) => count.orgId === orgId)
     if (ofOrg.length > 0) addScopes(db, orgId, ofOrg)
     trim(db, orgId, Math.floor(keptSinceMs / countHourMs))
@@ -66,12 +66,12 @@ const trimmedMax = 10_000
 
 /** Once an hour: each group of appends comes here. What a rolled back transaction trimmed is trimmed the next hour. */
 function trim(db: Database, orgId: string, beforeHour: number): void {
-  const known = trimmed.get(db) ?? new Map<string, number>()
-  if (known.get(orgId) === beforeHour) return
+  const trimmedHours = trimmed.get(db) ?? new Map<string, number>()
+  if (trimmedHours.get(orgId) === beforeHour) return
   for (const table of ['ingest_hour', 'ingest_near_miss', 'ingest_scope'])
     db.query(`DELETE FROM ${table} WHERE org_id = ? AND hour < ?`).run(orgId, beforeHour)
-  if (known.size >= trimmedMax) known.clear()
-  trimmed.set(db, known.set(orgId, beforeHour))
+  if (trimmedHours.size >= trimmedMax) trimmedHours.clear()
+  trimmed.set(db, trimmedHours.set(orgId, beforeHour))
 }
 
 /** Those of several hours follow each other; names in one order, as where nodes append. */
@@ -89,12 +89,23 @@ function addScopes(db: Database, orgId: string, scopes: readonly ScopeHour[]): v
     'SELECT scope FROM ingest_scope WHERE org_id = ? AND hour = ?',
   )
   for (const hour of new Set(scopes.map(({ hourStartMs }) => Math.floor(hourStartMs / countHourMs)))) {
-    const known = new Set(names.all(orgId, hour).map(({ scope }) => scope))
-    for (const one of scopes.toSorted((a, b) => (a.scope < b.scope ? -1 : 1))) {
-      if (Math.floor(one.hourStartMs / countHourMs) !== hour) continue
-      const scope = known.has(one.scope) || known.size < scopesPerHourMax ? one.scope : otherScopes
-      known.add(scope)
-      add.run(orgId, hour, scope, one.mapped, one.modelCalls, one.leftOut, one.refused)
+    const knownScopes = new Set(names.all(orgId, hour).map(({ scope }) => scope))
+    for (const scopeHour of scopes.toSorted((a, b) => (a.scope < b.scope ? -1 : 1))) {
+      if (Math.floor(scopeHour.hourStartMs / countHourMs) !== hour) continue
+      const scope =
+        knownScopes.has(scopeHour.scope) || knownScopes.size < scopesPerHourMax
+          ? scopeHour.scope
+          : otherScopes
+      knownScopes.add(scope)
+      add.run(
+        orgId,
+        hour,
+        scope,
+        scopeHour.mapped,
+        scopeHour.modelCalls,
+        scopeHour.leftOut,
+        scopeHour.refused,
+      )
     }
   }
 }
@@ -143,7 +154,7 @@ export function requestCounts(
     keptSinceMs = count.keptSinceMs
     const hourStartMs = receivedAtMs - (receivedAtMs % countHourMs)
     if (count.scopes !== undefined)
-      for (const one of count.scopes) mergeScope(scopes, { ...one, orgId, hourStartMs })
+      for (const scopeCount of count.scopes) mergeScope(scopes, { ...scopeCount, orgId, hourStartMs })
     mergeCount(counts, {
       orgId,
       keyId,
@@ -190,7 +201,7 @@ export function listIngestCounts(
        FROM ingest_hour WHERE org_id = ? AND hour >= ? ORDER BY hour, key_id`,
     )
     .all(orgId, Math.floor(sinceMs / countHourMs))
-    .map(({ hour, ...one }) => ({ ...one, hourStartMs: hour * countHourMs }))
+    .map(({ hour, ...counts }) => ({ ...counts, hourStartMs: hour * countHourMs }))
 }
 
 /** Samples of rejected requests: the newest 1,000 per organization. */

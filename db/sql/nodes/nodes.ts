@@ -34,10 +34,10 @@ function register(
      ON CONFLICT (name) DO UPDATE SET version = excluded.version, role = excluded.role, schema = excluded.schema,
        started_at_ms = excluded.started_at_ms, seen_at_ms = excluded.seen_at_ms, report = NULL`,
   ).run(node.name, node.version, node.role, atMs, atMs, schema)
-  const own = `${node.name}/`
+  const leasePrefix = `${node.name}/`
   db.query(
     'UPDATE webhook_delivery SET leased_until_ms = 0 WHERE lease_id IS NOT NULL AND substr(lease_id, 1, ?) = ?',
-  ).run(own.length, own)
+  ).run(leasePrefix.length, leasePrefix)
   return { startedAtMs: atMs }
 }
 
@@ -46,13 +46,13 @@ function heartbeat(
   { name, report, now }: Parameters<NodeStore['heartbeat']>[0],
 ): { storeMs: number; startedAtMs: number } {
   const storeMs = db.dialect.storeMs(db, now)
-  const found = db
+  const nodeRow = db
     .query<{ startedAtMs: number }, [number, string | null, string]>(
       'UPDATE node SET seen_at_ms = ?, report = ? WHERE name = ? RETURNING started_at_ms AS startedAtMs',
     )
     .get(storeMs, report === null ? null : JSON.stringify(report), name)
-  if (found === null) throw new StoreError('not_found', `the node ${name} is not registered`)
-  return { storeMs, startedAtMs: found.startedAtMs }
+  if (nodeRow === null) throw new StoreError('not_found', `the node ${name} is not registered`)
+  return { storeMs, startedAtMs: nodeRow.startedAtMs }
 }
 
 function leave({ db }: WriteContext, { name, startedAtMs }: Parameters<NodeStore['leave']>[0]): void {
@@ -72,9 +72,9 @@ function listNodes({ db }: ReadContext, { now }: Parameters<NodeStore['list']>[0
 /** A node of another release may say more, or less. */
 function readReport(text: string | null): NodeReport | null {
   if (text === null) return null
-  const said = JSON.parse(text) as Partial<NodeReport>
-  if (said.aheadMs === undefined) return null
-  const { aheadMs, queuedBytes = 0, queuedMs = 0, viewMs = 0, isEnding = false, problem = null } = said
+  const report = JSON.parse(text) as Partial<NodeReport>
+  if (report.aheadMs === undefined) return null
+  const { aheadMs, queuedBytes = 0, queuedMs = 0, viewMs = 0, isEnding = false, problem = null } = report
   return { aheadMs, queuedBytes, queuedMs, viewMs, isEnding, problem }
 }
 
@@ -137,8 +137,8 @@ function setEnd(
 
 /** Inside the transaction of a step that must not run twice. The lease is still ours while nobody has claimed it. */
 export function requireLease(db: Database, { job, lease }: JobLease): void {
-  const held = db.query('SELECT 1 FROM job_lease WHERE job = ? AND lease = ?').get(job, lease)
-  if (held === null) throw new StoreError('conflict', `the lease of the job ${job} is lost`)
+  const leaseRow = db.query('SELECT 1 FROM job_lease WHERE job = ? AND lease = ?').get(job, lease)
+  if (leaseRow === null) throw new StoreError('conflict', `the lease of the job ${job} is lost`)
 }
 
 /** API keys and restricted sites. An organization's counts have a version of their own. */

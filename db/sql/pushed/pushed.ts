@@ -41,22 +41,22 @@ interface KnownTool {
 /** All or nothing: limits are checked before anything is written. */
 function pushTools({ db }: WriteContext, push: ToolPush): ToolPushResult {
   const { orgId, siteId, tools, replace } = push
-  const known = new Map(knownTools(db, orgId, siteId).map((tool) => [tool.name, tool]))
-  const added = tools.filter(({ name }) => !known.has(name)).length
-  if (known.size + added > push.toolsMax) return { over: 'tools' }
+  const toolsByName = new Map(knownTools(db, orgId, siteId).map((tool) => [tool.name, tool]))
+  const added = tools.filter(({ name }) => !toolsByName.has(name)).length
+  if (toolsByName.size + added > push.toolsMax) return { over: 'tools' }
   if (tools.length > 0 && !registerSite(db, 'registry_tool', orgId, siteId, push.sitesMax))
     return { over: 'sites' }
   const counts = { added: 0, changed: 0, removed: 0, restored: 0 }
   for (const tool of tools) {
-    const change = changeOf(known.get(tool.name), tool)
+    const change = changeOf(toolsByName.get(tool.name), tool)
     if (change === null) continue
     counts[change]++
-    writeVersion(db, push, tool, change, (known.get(tool.name)?.version ?? 0) + 1)
+    writeVersion(db, push, tool, change, (toolsByName.get(tool.name)?.version ?? 0) + 1)
   }
   if (!replace) return counts
-  const sent = new Set(tools.map(({ name }) => name))
-  for (const { name, version, digest, removedAtMs } of known.values()) {
-    if (sent.has(name) || removedAtMs !== null) continue
+  const sentNames = new Set(tools.map(({ name }) => name))
+  for (const { name, version, digest, removedAtMs } of toolsByName.values()) {
+    if (sentNames.has(name) || removedAtMs !== null) continue
     counts.removed++
     const json = versionJson(db, orgId, siteId, name, version)
     writeVersion(db, push, { name, digest, json }, 'removed', version + 1)
@@ -64,10 +64,10 @@ function pushTools({ db }: WriteContext, push: ToolPush): ToolPushResult {
   return counts
 }
 
-function changeOf(known: KnownTool | undefined, { digest }: ToolRecord): ToolChange | null {
-  if (known === undefined) return 'added'
-  if (known.removedAtMs !== null) return 'restored'
-  return known.digest === digest ? null : 'changed'
+function changeOf(knownTool: KnownTool | undefined, { digest }: ToolRecord): ToolChange | null {
+  if (knownTool === undefined) return 'added'
+  if (knownTool.removedAtMs !== null) return 'restored'
+  return knownTool.digest === digest ? null : 'changed'
 }
 
 function knownTools(db: Database, orgId: string, siteId: string): KnownTool[] {
@@ -122,8 +122,8 @@ function toolOf({ descriptor, ...tool }: ToolRow): StoredTool {
 }
 
 function listTools({ db }: ReadContext, query: ToolQuery): { tools: StoredTool[]; hasMore: boolean } {
-  const { orgId, siteIds, withRemoved, after, limit, bytesMax } = query
-  const from = after ?? { siteId: '', name: '' }
+  const { orgId, siteIds, withRemoved, after: lastTool, limit, bytesMax } = query
+  const from = lastTool ?? { siteId: '', name: '' }
   const rows = db
     .query<ToolRow, [string, string, string, number, string, number]>(
       `SELECT ${toolColumns}
@@ -168,14 +168,14 @@ function pushMemory(
   push: MemoryPush,
 ): Awaited<ReturnType<RegistryStore['pushMemory']>> {
   const { orgId, siteId, digest, json, score, computed, now } = push
-  const known = db
+  const storedMemory = db
     .query<{ version: number; digest: string }, [string, string]>(
       'SELECT version, digest FROM memory_site WHERE org_id = ? AND site_id = ?',
     )
     .get(orgId, siteId)
-  if (known?.digest === digest) return 'same'
+  if (storedMemory?.digest === digest) return 'same'
   if (!registerSite(db, 'memory_site', orgId, siteId, push.sitesMax)) return 'over'
-  const version = (known?.version ?? 0) + 1
+  const version = (storedMemory?.version ?? 0) + 1
   db.query(
     `INSERT INTO memory_version (org_id, site_id, version, at_ms, score, computed, bytes, snapshot)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -190,7 +190,7 @@ function pushMemory(
     siteId,
     version - push.versionsMax,
   )
-  return known === null ? 'added' : 'changed'
+  return storedMemory === null ? 'added' : 'changed'
 }
 
 type MemoryRow = Omit<StoredMemory, 'json' | 'computed'> & { computed: number; snapshot: Uint8Array }
@@ -206,7 +206,7 @@ function memoryOf({ snapshot, computed, ...memory }: MemoryRow): StoredMemory {
 /** Snapshots are large, so their sizes decide how many fit before any is read. */
 function listMemories(
   context: ReadContext,
-  { orgId, siteIds, after, limit, bytesMax }: MemoryQuery,
+  { orgId, siteIds, after: lastSiteId, limit, bytesMax }: MemoryQuery,
 ): { memories: StoredMemory[]; hasMore: boolean } {
   const rows = context.db
     .query<{ siteId: string; bytes: number }, [string, string, string, number]>(
@@ -214,7 +214,7 @@ function listMemories(
        WHERE org_id = ?1 AND site_id > ?2 AND (?3 = '[]' OR site_id IN ${context.db.dialect.textsOf('?3')})
        ORDER BY site_id LIMIT ?4`,
     )
-    .all(orgId, after ?? '', JSON.stringify(siteIds), limit + 1)
+    .all(orgId, lastSiteId ?? '', JSON.stringify(siteIds), limit + 1)
   const memories: StoredMemory[] = []
   let bytes = 0
   for (const row of rows.slice(0, limit)) {
@@ -259,12 +259,12 @@ export function compressed(json: string): Uint8Array {
 }
 
 /** `what` names the object in the error of a database that lost it. */
-export function decompressed(blob: Uint8Array | undefined, what: string): string {
-  if (blob === undefined) throw new StoreError('corrupt', `the text of ${what} is missing`)
+export function decompressed(blob: Uint8Array | undefined, label: string): string {
+  if (blob === undefined) throw new StoreError('corrupt', `the text of ${label} is missing`)
   try {
     return decoder.decode(Bun.zstdDecompressSync(blob))
   } catch {
-    throw new StoreError('corrupt', `the text of ${what} cannot be read`)
+    throw new StoreError('corrupt', `the text of ${label} cannot be read`)
   }
 }
 
@@ -276,8 +276,10 @@ function registerSite(
   siteId: string,
   sitesMax: number,
 ): boolean {
-  const known = db.query(`SELECT 1 FROM ${table} WHERE org_id = ? AND site_id = ? LIMIT 1`).get(orgId, siteId)
-  if (known !== null) return true
+  const siteRow = db
+    .query(`SELECT 1 FROM ${table} WHERE org_id = ? AND site_id = ? LIMIT 1`)
+    .get(orgId, siteId)
+  if (siteRow !== null) return true
   const row = db
     .query<{ sites: number }, [string]>(
       `SELECT count(DISTINCT site_id) AS sites FROM ${table} WHERE org_id = ?`,

@@ -20,23 +20,25 @@ const columns = `site_id AS siteId, version, from_ms AS fromMs, set_at_ms AS set
 function setRobots({ db }: WriteContext, command: SetRobots): SetRobotsResult {
   const { orgId, siteId, text, fromMs, now, setBy, versionsMax } = command
   const digest = Bun.SHA256.hash(text, 'hex')
-  const known = versionsOf(db, orgId, siteId)
-  const inForce = known.find((each) => each.fromMs <= fromMs)
+  const versions = versionsOf(db, orgId, siteId)
+  const inForce = versions.find((entry) => entry.fromMs <= fromMs)
   if (inForce?.digest === digest) return { state: 'same', version: inForce.version }
   if (inForce?.fromMs === fromMs)
     throw new StoreError('conflict', `version ${inForce.version} is already in force from the same time`)
-  if (known.length === 0 && countSites(db, orgId) >= command.sitesMax) return { state: 'over' }
-  const version = Math.max(0, ...known.map((each) => each.version)) + 1
+  if (versions.length === 0 && countSites(db, orgId) >= command.sitesMax) return { state: 'over' }
+  const version = Math.max(0, ...versions.map((entry) => entry.version)) + 1
   db.query(
     `INSERT INTO robots_version (org_id, site_id, version, from_ms, set_at_ms, set_by, digest, bytes, content)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   ).run(orgId, siteId, version, fromMs, now, setBy, digest, Buffer.byteLength(text), compressed(text))
   // A version before all others is the first to be deleted again, so the newest `versionsMax` stay.
-  const kept = [...known.map((each) => each.fromMs), fromMs].sort((a, b) => b - a).slice(0, versionsMax)
+  const keptTimes = [...versions.map((entry) => entry.fromMs), fromMs]
+    .sort((a, b) => b - a)
+    .slice(0, versionsMax)
   db.query('DELETE FROM robots_version WHERE org_id = ? AND site_id = ? AND from_ms < ?').run(
     orgId,
     siteId,
-    kept.at(-1)!,
+    keptTimes.at(-1)!,
   )
   appendAudit(db, command.audit)
   return { state: 'stored', version }
@@ -85,6 +87,6 @@ function findRobots(
     )
     .get(orgId, siteId, version)
   if (row === null) return null
-  const { content, ...found } = row
-  return { ...found, text: decompressed(content, `the robots.txt of ${siteId}`) }
+  const { content, ...versionFields } = row
+  return { ...versionFields, text: decompressed(content, `the robots.txt of ${siteId}`) }
 }

@@ -24,9 +24,9 @@ test('an answer is cached until its organization changes, and a failed one is no
 test('answers of many rows are not cached, and the number of others is bounded', async () => {
   const cache = answerCache()
   let fetches = 0
-  const many = async () => ({ rows: Array<number>(++fetches * 26_000).fill(0) })
-  await cache.of('a', 'large', many)
-  await cache.of('a', 'large', many)
+  const manyRows = async () => ({ rows: Array<number>(++fetches * 26_000).fill(0) })
+  await cache.of('a', 'large', manyRows)
+  await cache.of('a', 'large', manyRows)
   expect(fetches).toBe(2)
   const text = async () => ({ rowsJson: ' '.repeat(++fetches * 2_000_000) })
   await cache.of('a', 'long text', text)
@@ -57,19 +57,23 @@ test('a query after a change sees it, however long queries take', async () => {
       const cache = answerCache()
       let stored = 0
       const answers: Promise<void>[] = []
-      for (const one of steps) {
-        if (one === 'change') {
+      for (const cacheStep of steps) {
+        if (cacheStep === 'change') {
           stored += 1
           cache.changed('a')
           continue
         }
-        const least = stored
+        const minimum = stored
         const ask = async () => {
-          const seen = stored // the moment of reading
-          for (let turn = 0; turn < one.takes; turn++) await Promise.resolve()
-          return seen
+          const version = stored // the moment of reading
+          for (let turn = 0; turn < cacheStep.takes; turn++) await Promise.resolve()
+          return version
         }
-        answers.push(cache.of('a', one.query, ask).then((seen) => expect(seen).toBeGreaterThanOrEqual(least)))
+        answers.push(
+          cache
+            .of('a', cacheStep.query, ask)
+            .then((version) => expect(version).toBeGreaterThanOrEqual(minimum)),
+        )
         await Promise.resolve()
       }
       await Promise.all(answers)

@@ -32,16 +32,17 @@ export function answerCache(): AnswerCache {
     of(orgId, query, fetch) {
       const key = `${orgId}\n${query}`
       const version = versionOf(orgId)
-      const known = cache.get(key)
+      const cachedEntry = cache.get(key)
       cache.delete(key)
       // A query sent before a change may be answered from before it, so a later caller gets a new result.
-      const answer = known?.version === version ? (known.answer as ReturnType<typeof fetch>) : fetch()
-      const rows = known?.answer === answer ? known.rows : 0
+      const answer =
+        cachedEntry?.version === version ? (cachedEntry.answer as ReturnType<typeof fetch>) : fetch()
+      const rows = cachedEntry?.answer === answer ? cachedEntry.rows : 0
       const entry = { version, answer, rows }
       cache.set(key, entry)
       const forget = (): void => void (cache.get(key) === entry && cache.delete(key))
-      answer.then((found) => {
-        entry.rows = rowsOf(found)
+      answer.then((result) => {
+        entry.rows = rowsOf(result)
         if (entry.rows > rowsOfOneMax) forget()
         shrink(cache)
       }, forget)

@@ -27,17 +27,17 @@ export async function startPoll(
   caches: Caches,
   listeners: ReadonlySet<(orgIds: string[]) => void>,
 ): Promise<ChangePoll> {
-  let seen: Changes | null = null
+  let lastChanges: Changes | null = null
   let freshAtMs = -Infinity // when the last complete poll began
   let running: Promise<void> | null = null
 
   async function poll(): Promise<void> {
     const startedMs = performance.now()
-    const found = await call('changes')
+    const changes = await call('changes')
     for (const group of groups)
-      if (seen?.versions[group] !== found.versions[group]) await caches[group].reload()
-    const orgIds = seen === null ? [] : arrivedSince(seen, found)
-    seen = found
+      if (lastChanges?.versions[group] !== changes.versions[group]) await caches[group].reload()
+    const orgIds = lastChanges === null ? [] : arrivedSince(lastChanges, changes)
+    lastChanges = changes
     freshAtMs = startedMs
     if (orgIds.length > 0) listeners.forEach((listener) => listener(orgIds))
   }
@@ -64,6 +64,6 @@ export async function startPoll(
 }
 
 /** The organizations that got events. */
-function arrivedSince(seen: Changes, { arrivals }: Changes): string[] {
-  return Object.keys(arrivals).filter((orgId) => arrivals[orgId] !== (seen.arrivals[orgId] ?? 0))
+function arrivedSince(lastChanges: Changes, { arrivals }: Changes): string[] {
+  return Object.keys(arrivals).filter((orgId) => arrivals[orgId] !== (lastChanges.arrivals[orgId] ?? 0))
 }

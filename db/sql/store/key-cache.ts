@@ -71,9 +71,9 @@ function changes() {
     async load<T>(read: () => Promise<T>): Promise<T> {
       for (;;) {
         await Promise.allSettled(running)
-        const before = count
-        const found = await read()
-        if (count === before && running.size === 0) return found
+        const countBefore = count
+        const result = await read()
+        if (count === countBefore && running.size === 0) return result
       }
     },
   }
@@ -110,7 +110,7 @@ function keyMap(keys: ApiKey[]) {
   }
 }
 
-const none: ReadonlySet<string> = new Set()
+const noSites: ReadonlySet<string> = new Set()
 
 export function cachedSites(
   remote: Nouns['sites'],
@@ -129,7 +129,7 @@ export function cachedSites(
         if (site.restricted) sites.add(site.siteId)
         else sites.delete(site.siteId)
       }),
-    restricted: (orgId) => byOrg.get(orgId) ?? none,
+    restricted: (orgId) => byOrg.get(orgId) ?? noSites,
     reload: async () => void (byOrg = sitesByOrg(await load(read))),
   }
 }

@@ -225,12 +225,12 @@ function eventVerbs(events: Nouns['events']): Omit<EventStore, 'append' | 'press
 
 /** A secret never changes, so it is read once. */
 function secrets(call: CallVerb): Store['secret'] {
-  const known = new Map<string, Promise<string>>()
+  const cachedSecrets = new Map<string, Promise<string>>()
   return (name) => {
-    const answer = known.get(name) ?? call('secret', name)
-    if (known.has(name)) return answer
-    known.set(name, answer)
-    answer.catch(() => known.delete(name)) // a later call may succeed
+    const answer = cachedSecrets.get(name) ?? call('secret', name)
+    if (cachedSecrets.has(name)) return answer
+    cachedSecrets.set(name, answer)
+    answer.catch(() => cachedSecrets.delete(name)) // a later call may succeed
     return answer
   }
 }

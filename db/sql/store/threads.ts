@@ -90,9 +90,9 @@ export function remote<N extends Noun>(call: CallVerb, verbs: readonly string[],
       following,
     )
   const names = verbs.filter((verb) => verb.startsWith(`${noun}.`)).map((verb) => verb.slice(noun.length + 1))
-  const own = Object.fromEntries(names.map((name) => [name, method(name)]))
+  const methods = Object.fromEntries(names.map((name) => [name, method(name)]))
   // Verbs that are not listed write, which their thread rejects in a read-only folder.
-  return new Proxy(own, {
-    get: (known, name) => known[String(name)] ?? (typeof name === 'string' ? method(name) : undefined),
+  return new Proxy(methods, {
+    get: (target, name) => target[String(name)] ?? (typeof name === 'string' ? method(name) : undefined),
   }) as unknown as Nouns[N]
 }

@@ -71,18 +71,18 @@ export function appendQueue(send: Send, committed: Committed, options: AppendQue
 
   function sendWaiting(): void {
     scheduled = false
-    for (const one of parcelsOf(arrived)) {
-      queuedChars += one.parcel.text.length
-      waiting.push(one)
+    for (const waitingParcel of parcelsOf(arrived)) {
+      queuedChars += waitingParcel.parcel.text.length
+      waiting.push(waitingParcel)
     }
     for (const { sender } of arrived) queuedChars -= sender.chars
     arrived = []
     while (waiting.length > 0 && outstanding.mayGrow(waiting)) {
       const group = waiting.splice(0, groupLength(waiting))
       outstanding.add(group)
-      const senders = group.flatMap((one) => one.senders)
-      const sent = disk.send(group.map(({ parcel }) => parcel))
-      void settle(senders, sent, { times, committed }).then(() => finish(group))
+      const senders = group.flatMap((waitingParcel) => waitingParcel.senders)
+      const pendingOutcomes = disk.send(group.map(({ parcel }) => parcel))
+      void settle(senders, pendingOutcomes, { times, committed }).then(() => finish(group))
     }
   }
 
@@ -132,9 +132,9 @@ function outstandingGroups({ othersAppend = () => false, gathers = false }: Appe
   let events = 0
   let chars = 0
   const count = (group: readonly WaitingParcel[], sign: 1 | -1) => {
-    for (const one of group) {
-      events += sign * one.parcel.events
-      chars += sign * one.parcel.text.length
+    for (const waitingParcel of group) {
+      events += sign * waitingParcel.parcel.events
+      chars += sign * waitingParcel.parcel.text.length
     }
   }
   return {
@@ -148,8 +148,8 @@ function outstandingGroups({ othersAppend = () => false, gathers = false }: Appe
         const isLarge = waitingEvents >= Math.min(events, gatheredEventsMin)
         return isLarge && events < groupEventsMax && chars < groupCharsMax
       }
-      const most = othersAppend() ? groupsBesideOthers : groupsMax
-      return groups.size < most && waitingEvents >= secondGroupEventsMin
+      const groupCountMax = othersAppend() ? groupsBesideOthers : groupsMax
+      return groups.size < groupCountMax && waitingEvents >= secondGroupEventsMin
     },
     add(group: WaitingParcel[]): void {
       groups.add(group)
@@ -179,8 +179,8 @@ function parcelsOf(arrived: readonly { batch: EventBatch; sender: Waiting }[]): 
 }
 
 interface Sizes<One> {
-  events(one: One): number
-  chars(one: One): number
+  events(item: One): number
+  chars(item: One): number
 }
 
 const arrivedSizes: Sizes<{ batch: EventBatch; sender: Waiting }> = {
@@ -199,15 +199,15 @@ function groupLength(waiting: readonly WaitingParcel[]): number {
 }
 
 /** How many of a list, at least one, fit the limits of one group. */
-function lengthWithin<One>(all: readonly One[], from: number, sizes: Sizes<One>): number {
+function lengthWithin<One>(items: readonly One[], from: number, sizes: Sizes<One>): number {
   let events = 0
   let chars = 0
-  for (let at = from; at < all.length; at++) {
-    events += sizes.events(all[at]!)
-    chars += sizes.chars(all[at]!)
-    if (at > from && (events > groupEventsMax || chars > groupCharsMax)) return at - from
+  for (let index = from; index < items.length; index++) {
+    events += sizes.events(items[index]!)
+    chars += sizes.chars(items[index]!)
+    if (index > from && (events > groupEventsMax || chars > groupCharsMax)) return index - from
   }
-  return all.length - from
+  return items.length - from
 }
 
 /** After a full disk a batch finds out this often whether there is space again. */
@@ -219,7 +219,7 @@ function watchFull(send: Send): { send: Send; full(): boolean } {
     async send(parcels) {
       try {
         const outcomes = await send(parcels)
-        const isFull = outcomes.some((one) => 'kind' in one && one.kind === 'storage_full')
+        const isFull = outcomes.some((outcome) => 'kind' in outcome && outcome.kind === 'storage_full')
         fullAtMs = isFull ? performance.now() : -Infinity
         return outcomes
       } catch (error) {
@@ -231,17 +231,17 @@ function watchFull(send: Send): { send: Send; full(): boolean } {
   }
 }
 
-function ageMs(one: Waiting | undefined): number {
-  return one === undefined ? 0 : performance.now() - one.sinceMs
+function ageMs(sender: Waiting | undefined): number {
+  return sender === undefined ? 0 : performance.now() - sender.sinceMs
 }
 
 async function settle(
   senders: readonly Waiting[],
-  sent: Promise<AppendOutcome[]>,
+  pendingOutcomes: Promise<AppendOutcome[]>,
   { times, committed }: { times: Histogram; committed: Committed },
 ): Promise<void> {
-  const outcomes = await sent.catch((error: unknown) => {
-    for (const one of senders) one.reject(error)
+  const outcomes = await pendingOutcomes.catch((error: unknown) => {
+    for (const sender of senders) sender.reject(error)
   })
   if (!outcomes) return
   const nowMs = performance.now()
@@ -253,13 +253,13 @@ async function settle(
 /** Settles every batch of a group. Returns the organizations that got events. */
 function answer(senders: readonly Waiting[], outcomes: AppendOutcome[]): string[] {
   const touched = new Set<string>()
-  senders.forEach((one, index) => {
+  senders.forEach((sender, index) => {
     const outcome = outcomes[index]
-    if (outcome === undefined) one.reject(new StoreError('internal', 'the writer lost a batch'))
-    else if ('kind' in outcome) one.reject(new StoreError(outcome.kind, outcome.message))
+    if (outcome === undefined) sender.reject(new StoreError('internal', 'the writer lost a batch'))
+    else if ('kind' in outcome) sender.reject(new StoreError(outcome.kind, outcome.message))
     else {
-      if (outcome.accepted > 0) touched.add(one.orgId)
-      one.resolve(outcome)
+      if (outcome.accepted > 0) touched.add(sender.orgId)
+      sender.resolve(outcome)
     }
   })
   return [...touched]

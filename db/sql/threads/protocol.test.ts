@@ -47,12 +47,14 @@ const fields: fc.Arbitrary<EventRecord> = fc.record({
   json: fc.json(),
 })
 const order = fc.constantFrom('any JSON', 'id first', 'session first')
-const event = fc.tuple(fields, order).map(([one, named]): EventRecord => {
-  const { id, sessionId, json: more } = one
-  if (named === 'any JSON') return one
+const event = fc.tuple(fields, order).map(([record, format]): EventRecord => {
+  const { id, sessionId, json: json } = record
+  if (format === 'any JSON') return record
   return {
-    ...one,
-    json: JSON.stringify(named === 'id first' ? { id, sessionId, more } : { sessionId, more, id }),
+    ...record,
+    json: JSON.stringify(
+      format === 'id first' ? { id, sessionId, more: json } : { sessionId, more: json, id },
+    ),
   }
 })
 const scope = fc.record({
@@ -147,8 +149,8 @@ test('any batches arrive as they were sent, however they are divided into parcel
 })
 
 test('a message that lost an event is rejected, not stored in part', () => {
-  const one = fc.sample(batch, { numRuns: 1, seed: 1 })
-  const { request, parts } = unpackRequest(packAppend(1, [packBatches(one)]))
+  const sample = fc.sample(batch, { numRuns: 1, seed: 1 })
+  const { request, parts } = unpackRequest(packAppend(1, [packBatches(sample)]))
   for (let lost = 0; lost < parts.length; lost++)
     expect(() => unpackBatches(request[2], parts.toSpliced(lost, 1))).toThrow('an append is incomplete')
 })
@@ -162,11 +164,11 @@ const stored = fc.record({
 
 test('a page of events arrives as it was answered, an empty one too, and any other result', () => {
   fc.assert(
-    fc.property(fc.array(stored, { maxLength: 5 }), fc.nat(), fc.jsonValue(), (events, id, other) => {
+    fc.property(fc.array(stored, { maxLength: 5 }), fc.nat(), fc.jsonValue(), (events, id, value) => {
       const page = { events, next: null, ceilingSeq: 7 }
       expect(unpackAnswer(packAnswer(id, 'events.page', page))).toEqual([id, page])
-      const plain = JSON.parse(JSON.stringify(other)) as unknown
-      expect(unpackAnswer(packAnswer(id, 'events.byId', other))).toEqual([id, plain])
+      const plain = JSON.parse(JSON.stringify(value)) as unknown
+      expect(unpackAnswer(packAnswer(id, 'events.byId', value))).toEqual([id, plain])
     }),
   )
   expect(unpackAnswer(packAnswer(1, 'audit.append', undefined))).toEqual([1, null])
@@ -206,8 +208,8 @@ const outcome: fc.Arbitrary<AppendOutcome> = fc.oneof(
 test('any outcomes of batches arrive as they were, mostly as one number', () => {
   fc.assert(
     fc.property(fc.array(outcome), (outcomes) => {
-      const sent = JSON.stringify(packOutcomes(outcomes))
-      expect(unpackOutcomes(JSON.parse(sent))).toEqual(outcomes)
+      const packedText = JSON.stringify(packOutcomes(outcomes))
+      expect(unpackOutcomes(JSON.parse(packedText))).toEqual(outcomes)
     }),
   )
   expect(packOutcomes([{ accepted: 100, deduped: 0, rejected: [] }])).toEqual([100])

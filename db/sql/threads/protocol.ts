@@ -57,8 +57,8 @@ export function packOutcomes(outcomes: readonly AppendOutcome[]): BriefOutcome[]
 }
 
 export function unpackOutcomes(brief: unknown): AppendOutcome[] {
-  return (brief as BriefOutcome[]).map((one) =>
-    typeof one === 'number' ? { accepted: one, deduped: 0, rejected: [] } : one,
+  return (brief as BriefOutcome[]).map((outcome) =>
+    typeof outcome === 'number' ? { accepted: outcome, deduped: 0, rejected: [] } : outcome,
   )
 }
 
@@ -77,17 +77,17 @@ type EventNumbers = [seq: number, occurredAtMs: number, receivedAtMs: number, pr
 
 export function packAnswer(id: number, verb: string, result: unknown): string {
   if (verb === verbOfRows) {
-    const { rowsJson, ...others } = result as MetricsText
-    return ['', JSON.stringify([id, others]), rowsJson].join(separator)
+    const { rowsJson, ...metricsFields } = result as MetricsText
+    return ['', JSON.stringify([id, metricsFields]), rowsJson].join(separator)
   }
   if (!verbsOfEvents.includes(verb)) return JSON.stringify([id, result ?? null] satisfies Answer)
-  const { events, ...others } = result as { events: StoredEvent[] }
+  const { events, ...otherFields } = result as { events: StoredEvent[] }
   const numbers = events.map(({ seq, occurredAtMs, receivedAtMs, provenance }): EventNumbers => {
     return provenance === undefined
       ? [seq, occurredAtMs, receivedAtMs]
       : [seq, occurredAtMs, receivedAtMs, provenance]
   })
-  const parts = ['', JSON.stringify([id, others, numbers])]
+  const parts = ['', JSON.stringify([id, otherFields, numbers])]
   for (const { json } of events) parts.push(json)
   return parts.join(separator)
 }
@@ -95,14 +95,14 @@ export function packAnswer(id: number, verb: string, result: unknown): string {
 export function unpackAnswer(message: string): Answer | Progress {
   if (!message.startsWith(separator)) return JSON.parse(message) as Answer | Progress
   const [head = '', ...texts] = message.slice(1).split(separator)
-  const [id, others, numbers] = JSON.parse(head) as [number, object, EventNumbers[]?]
+  const [id, otherFields, numbers] = JSON.parse(head) as [number, object, EventNumbers[]?]
   if ((numbers?.length ?? 1) !== texts.length) throw new StoreError('internal', 'an answer is incomplete')
-  if (numbers === undefined) return [id, { ...others, rowsJson: texts[0]! }]
+  if (numbers === undefined) return [id, { ...otherFields, rowsJson: texts[0]! }]
   const events = numbers.map(([seq, occurredAtMs, receivedAtMs, provenance], index): StoredEvent => {
     const event = { seq, occurredAtMs, receivedAtMs, json: texts[index]! }
     return provenance === undefined ? event : { ...event, provenance }
   })
-  return [id, { ...others, events }]
+  return [id, { ...otherFields, events }]
 }
 
 export function failureOf(error: StoreError): Failure {
@@ -148,24 +148,24 @@ function batchColumns(batches: readonly EventBatch[]): BatchColumns {
   }
 }
 
-function batchAt(of: BatchColumns, index: number, events: EventRecord[]): EventBatch {
-  const rejected = valueAt(of.rejected, index)
-  const scopes = valueAt(of.scopes, index)
-  const access = valueAt(of.access, index)
+function batchAt(columns: BatchColumns, index: number, events: EventRecord[]): EventBatch {
+  const rejected = valueAt(columns.rejected, index)
+  const scopes = valueAt(columns.scopes, index)
+  const access = valueAt(columns.access, index)
   const batch: EventBatch = {
-    orgId: valueAt(of.orgId, index),
-    keyId: valueAt(of.keyId, index),
-    door: valueAt(of.door, index),
-    receivedAtMs: valueAt(of.receivedAtMs, index),
+    orgId: valueAt(columns.orgId, index),
+    keyId: valueAt(columns.keyId, index),
+    door: valueAt(columns.door, index),
+    receivedAtMs: valueAt(columns.receivedAtMs, index),
     events,
   }
   if (access !== null) batch.access = access
   if (rejected === null) return batch
   batch.count = {
     rejected,
-    aheadMaxMs: valueAt(of.aheadMaxMs, index),
-    behindMinMs: valueAt(of.behindMinMs, index),
-    keptSinceMs: valueAt(of.keptSinceMs, index),
+    aheadMaxMs: valueAt(columns.aheadMaxMs, index),
+    behindMinMs: valueAt(columns.behindMinMs, index),
+    keptSinceMs: valueAt(columns.keptSinceMs, index),
   }
   if (scopes !== null) batch.count.scopes = scopes
   return batch
@@ -230,7 +230,7 @@ export function unpackRequest(message: string): { request: Request; parts: strin
   const withTexts = textsOf[verb]?.(command)
   if (withTexts === undefined) return { request, parts }
   if (withTexts.length !== parts.length) throw new StoreError('internal', 'a push is incomplete')
-  for (const [index, one] of withTexts.entries()) one.json = parts[index]!
+  for (const [index, record] of withTexts.entries()) record.json = parts[index]!
   return { request, parts: [] }
 }
 
@@ -239,19 +239,27 @@ export function unpackBatches(partCount: unknown, parts: string[]): EventBatch[]
   if (parts.length !== partCount) throw new StoreError('internal', 'an append is incomplete')
   const batches: EventBatch[] = []
   for (let next = 0; next < parts.length;) {
-    const [columns, idAt, sessionAt, count, of] = JSON.parse(parts[next++]!) as ParcelHead
+    const [columns, idAt, sessionAt, count, batchFields] = JSON.parse(parts[next++]!) as ParcelHead
     let events = 0
-    for (let index = 0; index < count; index++) events += valueAt(of.events, index)
+    for (let index = 0; index < count; index++) events += valueAt(batchFields.events, index)
     const first = next
     next += events
     if (next > parts.length || !areColumnsOf(columns, events))
       throw new StoreError('internal', 'an append is incomplete')
-    let at = 0
+    let eventIndex = 0
     for (let index = 0; index < count; index++) {
       const records: EventRecord[] = []
-      for (const end = at + valueAt(of.events, index); at < end; at++)
-        records.push(recordAt(columns, at, parts[first + at]!, valueAt(idAt, at), valueAt(sessionAt, at)))
-      batches.push(batchAt(of, index, records))
+      for (const end = eventIndex + valueAt(batchFields.events, index); eventIndex < end; eventIndex++)
+        records.push(
+          recordAt(
+            columns,
+            eventIndex,
+            parts[first + eventIndex]!,
+            valueAt(idAt, eventIndex),
+            valueAt(sessionAt, eventIndex),
+          ),
+        )
+      batches.push(batchAt(batchFields, index, records))
     }
   }
   return batches

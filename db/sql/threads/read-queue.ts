@@ -115,12 +115,12 @@ function readerPool<R extends Reader>(first: readonly R[], openLast: (() => Prom
     freest({ isLong }: Lane, { atReader }: OpenLane): number {
       if (isLong) return atReader.some((count) => count > 0) ? -1 : readers.length - 1
       let best = -1
-      let least = Infinity
+      let leastLoad = Infinity
       for (const [index, reader] of readers.entries()) {
         const load = reader.open() + longAt[index]!
-        if (atReader[index]! >= perReaderMax || load >= least) continue
+        if (atReader[index]! >= perReaderMax || load >= leastLoad) continue
         best = index
-        least = load
+        leastLoad = load
       }
       return best
     },
@@ -187,9 +187,9 @@ export function readQueue<R extends Reader>(
   /** A read that was sent already is ended by its reader. */
   function cancelWaiting(open: OpenLane, read: PendingRead): void {
     read.following?.signal?.addEventListener('abort', () => {
-      const at = open.waiting.indexOf(read)
-      if (at < 0) return
-      open.waiting.splice(at, 1)
+      const index = open.waiting.indexOf(read)
+      if (index < 0) return
+      open.waiting.splice(index, 1)
       read.answered.reject(cancelled())
     })
   }

@@ -48,10 +48,10 @@ test('a read begins when it arrives, whatever long reads of others are running',
 
 test('the second read of a lane begins when the first has ended; short ones do not wait for long ones', async () => {
   const { ask, turn, log } = turns()
-  const both = [ask('first', 'sessions.page', 'org', 2), ask('second', 'sessions.page', 'org')]
+  const reads = [ask('first', 'sessions.page', 'org', 2), ask('second', 'sessions.page', 'org')]
   expect(await ask('page', 'events.page', 'org')).toBe('page')
   for (let n = 0; n < 3; n++) turn()
-  expect(await Promise.all(both)).toEqual(['first', 'second'])
+  expect(await Promise.all(reads)).toEqual(['first', 'second'])
   expect(log).toEqual(['first 1', 'page done on 0', 'first done on 1', 'second done on 1'])
 })
 
@@ -117,7 +117,7 @@ test('a cancelled read ends between two slices, or before its first, and reports
   for (const id of [1, 2, 3]) slots.cancel(id)
   for (let n = 0; n < 3; n++) due.splice(0).forEach((go) => go())
   const kinds = await Promise.all(
-    [running, waiting].map((one) => one.catch((error: StoreError) => error.kind)),
+    [running, waiting].map((answer) => answer.catch((error: StoreError) => error.kind)),
   )
   expect(kinds).toEqual(['cancelled', 'cancelled'])
   expect([shares, isUndone]).toEqual([[0, 0.25], true])
@@ -127,6 +127,6 @@ test('the end answers all reads, begun or not', async () => {
   const { ask, end } = turns({ connectionsMax: 1 })
   const answers = ['a', 'b', 'a'].map((name) => ask(name, 'sessions.page', name, 5))
   end(new StoreError('closed', 'the store is closed'))
-  const kinds = await Promise.all(answers.map((one) => one.catch((error: StoreError) => error.kind)))
+  const kinds = await Promise.all(answers.map((answer) => answer.catch((error: StoreError) => error.kind)))
   expect(kinds).toEqual(['closed', 'closed', 'closed'])
 })

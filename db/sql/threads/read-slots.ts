@@ -89,8 +89,8 @@ export function readSlots({ deadlineMs, connectionsMax, later = setImmediate }: 
     ask(verb, command, run, call) {
       const read = pendingRead(verb, laneOf(verb, command), run, call)
       const { lane, answered } = read
-      const before = lanes.get(lane.name)
-      if (before !== undefined) before.push(read)
+      const laneReads = lanes.get(lane.name)
+      if (laneReads !== undefined) laneReads.push(read)
       else {
         lanes.set(lane.name, [read])
         if (ready.length > 0 || !begin(read)) ready.push(read)
@@ -162,18 +162,18 @@ function thrownInto(slices: Sliced<unknown> | null, error: StoreError): void {
 }
 
 function freeConnections(max: number) {
-  const taken = new Set<number>()
+  const busyConnections = new Set<number>()
   return {
     /** Long reads leave the first connection, which caches counts, to others when possible. -1: none is free. */
     take({ isLong }: Lane): number {
       for (let n = 0; n < max; n++) {
         const connection = isLong ? (n + 1) % max : n
-        if (taken.has(connection)) continue
-        taken.add(connection)
+        if (busyConnections.has(connection)) continue
+        busyConnections.add(connection)
         return connection
       }
       return -1
     },
-    giveBack: (connection: number) => void taken.delete(connection),
+    giveBack: (connection: number) => void busyConnections.delete(connection),
   }
 }

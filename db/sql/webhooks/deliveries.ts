@@ -46,8 +46,8 @@ export function scheduleDelivery({ db }: WriteContext, { delivery, audit }: Comm
 function deliveryOf(row: Row): Delivery {
   const { id, orgId, endpointId, url, body, status, attempts } = row
   const { nextAttemptAtMs, lastError, lastStatus, scheduledAtMs, deliveredAtMs } = row
-  const about = { id, orgId, endpointId, url, body, status, attempts }
-  return { ...about, nextAttemptAtMs, lastError, lastStatus, scheduledAtMs, deliveredAtMs }
+  const deliveryFields = { id, orgId, endpointId, url, body, status, attempts }
+  return { ...deliveryFields, nextAttemptAtMs, lastError, lastStatus, scheduledAtMs, deliveredAtMs }
 }
 
 interface LaneState {
@@ -149,8 +149,8 @@ export function listDeliveries(context: ReadContext, query: DeliveryQuery): Deli
 
 function countFitting(sizes: { bytes: number }[], bytesMax: number): number {
   let total = 0
-  const over = sizes.findIndex(({ bytes }) => (total += bytes) > bytesMax)
-  return over === -1 ? sizes.length : Math.max(over, 1)
+  const overflowIndex = sizes.findIndex(({ bytes }) => (total += bytes) > bytesMax)
+  return overflowIndex === -1 ? sizes.length : Math.max(overflowIndex, 1)
 }
 
 /** Every way to make a delivery pending again goes through here. */

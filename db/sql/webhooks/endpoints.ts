@@ -81,16 +81,17 @@ export function activeEndpoints({ orm }: ReadContext): Endpoint[] {
 function change(
   { db, orm }: WriteContext,
   command: Command<'pauseEndpoint'>,
-  set: (before: Endpoint) => Change | null, // null: no change and no audit entry
+  set: (endpoint: Endpoint) => Change | null, // null: no change and no audit entry
 ): Endpoint {
-  const mine = and(eq(table.orgId, command.orgId), eq(table.id, command.endpointId))
-  const before = orm.select().from(table).where(mine).get()
-  if (before === undefined) throw new StoreError('not_found', `there is no endpoint ${command.endpointId}`)
-  const changed = set(before)
-  if (changed === null) return before
-  if (Object.keys(changed).length > 0) orm.update(table).set(changed).where(mine).run()
+  const condition = and(eq(table.orgId, command.orgId), eq(table.id, command.endpointId))
+  const storedEndpoint = orm.select().from(table).where(condition).get()
+  if (storedEndpoint === undefined)
+    throw new StoreError('not_found', `there is no endpoint ${command.endpointId}`)
+  const changed = set(storedEndpoint)
+  if (changed === null) return storedEndpoint
+  if (Object.keys(changed).length > 0) orm.update(table).set(changed).where(condition).run()
   appendAudit(db, command.audit)
-  return { ...before, ...changed } as Endpoint
+  return { ...storedEndpoint, ...changed } as Endpoint
 }
 
 export function changeEndpoint(context: WriteContext, command: Command<'changeEndpoint'>): Endpoint {
@@ -109,8 +110,8 @@ export function changeEndpoint(context: WriteContext, command: Command<'changeEn
 }
 
 export function pauseEndpoint(context: WriteContext, command: Command<'pauseEndpoint'>): Endpoint {
-  return change(context, command, (before) =>
-    before.pausedReason === 'asked'
+  return change(context, command, (endpoint) =>
+    endpoint.pausedReason === 'asked'
       ? null
       : { status: 'paused', pausedReason: 'asked', pausedAtMs: command.now, nextProbeAtMs: null },
   )
@@ -118,8 +119,8 @@ export function pauseEndpoint(context: WriteContext, command: Command<'pauseEndp
 
 export function resumeEndpoint(context: WriteContext, command: Command<'resumeEndpoint'>): Endpoint {
   const started = { pausedReason: null, pausedAtMs: null, failingSinceMs: null, nextProbeAtMs: null }
-  return change(context, command, (before) =>
-    before.status === 'active' ? null : { status: 'active', ...started },
+  return change(context, command, (endpoint) =>
+    endpoint.status === 'active' ? null : { status: 'active', ...started },
   )
 }
 
@@ -127,8 +128,8 @@ const noRange = { replayUntil: null, resumePosition: null }
 
 export function moveEndpoint(context: WriteContext, command: Command<'moveEndpoint'>): Endpoint {
   const { position, until } = command
-  return change(context, command, ({ position: before, resumePosition }) => {
-    const resume = resumePosition ?? before
+  return change(context, command, ({ position: currentPosition, resumePosition }) => {
+    const resume = resumePosition ?? currentPosition
     const isRange = until !== null && until < resume
     const range = isRange ? { replayUntil: until, resumePosition: resume } : noRange
     return { position, missed: 0, ...range }
@@ -139,9 +140,9 @@ export function rotateEndpointSecret(
   context: WriteContext,
   command: Command<'rotateEndpointSecret'>,
 ): Endpoint {
-  return change(context, command, (before) => ({
+  return change(context, command, (endpoint) => ({
     encryptedSecret: command.encryptedSecret,
-    previousEncryptedSecret: before.encryptedSecret,
+    previousEncryptedSecret: endpoint.encryptedSecret,
     previousUntilMs: command.previousUntilMs,
   }))
 }
@@ -206,8 +207,8 @@ export function startProbes({ db, orm }: WriteContext, command: Command<'startPr
       .run(endpoint.id)
     const { id: endpointId, orgId, url } = endpoint
     if (changes > 0) return
-    const made = { id: ids[index]!, orgId, endpointId, url, lane: endpointId, body, scheduledAtMs: now }
-    insertDelivery(db, made, true)
+    const probe = { id: ids[index]!, orgId, endpointId, url, lane: endpointId, body, scheduledAtMs: now }
+    insertDelivery(db, probe, true)
   })
   return due.length
 }
@@ -215,13 +216,13 @@ export function startProbes({ db, orm }: WriteContext, command: Command<'startPr
 /** Each organization has one signing secret, encrypted. The previous one also signs until its overlap ends. */
 export function orgSecret({ db, orm }: WriteContext, command: Command<'orgSecret'>): OrgSecret {
   const { orgId, encryptedIfNone, audit } = command
-  const made = orm
+  const insertedRows = orm
     .insert(orgSecretTable)
     .values({ orgId, encryptedSecret: encryptedIfNone })
     .onConflictDoNothing()
     .returning({ orgId: orgSecretTable.orgId })
     .all()
-  if (made.length > 0) appendAudit(db, audit)
+  if (insertedRows.length > 0) appendAudit(db, audit)
   return requireSecret(orm, orgId)
 }
 
@@ -231,24 +232,24 @@ export function findOrgSecret({ orm }: ReadContext, orgId: string): OrgSecret | 
 
 export function rotateOrgSecret({ db, orm }: WriteContext, command: Command<'rotateOrgSecret'>): void {
   const { orgId, encryptedSecret, previousUntilMs, audit } = command
-  const before = requireSecret(orm, orgId)
+  const oldSecret = requireSecret(orm, orgId)
   orm
     .update(orgSecretTable)
-    .set({ encryptedSecret, previousEncryptedSecret: before.encryptedSecret, previousUntilMs })
+    .set({ encryptedSecret, previousEncryptedSecret: oldSecret.encryptedSecret, previousUntilMs })
     .where(eq(orgSecretTable.orgId, orgId))
     .run()
   appendAudit(db, audit)
 }
 
 function requireSecret(orm: WriteContext['orm'], orgId: string): OrgSecret {
-  const found = findSecret(orm, orgId)
-  if (found === null) throw new StoreError('not_found', `${orgId} has no signing secret`)
-  return found
+  const secret = findSecret(orm, orgId)
+  if (secret === null) throw new StoreError('not_found', `${orgId} has no signing secret`)
+  return secret
 }
 
 function findSecret(orm: WriteContext['orm'], orgId: string): OrgSecret | null {
-  const found = orm.select().from(orgSecretTable).where(eq(orgSecretTable.orgId, orgId)).get()
-  if (found === undefined) return null
-  const { encryptedSecret, previousEncryptedSecret, previousUntilMs } = found
+  const row = orm.select().from(orgSecretTable).where(eq(orgSecretTable.orgId, orgId)).get()
+  if (row === undefined) return null
+  const { encryptedSecret, previousEncryptedSecret, previousUntilMs } = row
   return { encryptedSecret, previousEncryptedSecret, previousUntilMs }
 }

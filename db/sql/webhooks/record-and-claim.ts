@@ -176,17 +176,17 @@ function endLostLeases({ db, isOnlyWriter }: WriteContext, request: ClaimRequest
 
 /** A pause for failing compares `failing_since_ms`: a decision from before the jump finds another value. */
 export function shiftTimes({ db }: WriteContext, { byMs }: { byMs: number }): void {
-  const by = Math.round(byMs)
+  const shiftMs = Math.round(byMs)
   db.query(
     `UPDATE webhook_delivery SET next_attempt_at_ms = next_attempt_at_ms + ?1,
        pending_since_ms = pending_since_ms + ?1, leased_until_ms = leased_until_ms + ?1
      WHERE status = 'pending'`,
-  ).run(by)
+  ).run(shiftMs)
   db.query(
     `UPDATE webhook_endpoint SET failing_since_ms = failing_since_ms + ?1,
        next_probe_at_ms = next_probe_at_ms + ?1
      WHERE failing_since_ms IS NOT NULL OR next_probe_at_ms IS NOT NULL`,
-  ).run(by)
+  ).run(shiftMs)
 }
 
 const waitsOf = (json: string) => JSON.parse(json) as number[]
@@ -207,12 +207,13 @@ function claimDue({ db }: WriteContext, request: ClaimRequest, now: number): Cla
   const claims: Claim[] = []
   const signers = new Map<string, Signer | null>()
   for (const { lane, leased, probe } of lanes) {
-    const own = leaseSome(db, request, now, { lane, probe, count: granted.get(lane) ?? 0 })
+    const dueDeliveries = leaseSome(db, request, now, { lane, probe, count: granted.get(lane) ?? 0 })
     const aheadMax = isCrowded || probe ? 0 : (request.ahead[lane] ?? 0)
     const count = aheadMax - Math.max(0, leased - request.perLaneMax)
     const ahead = leaseSome(db, request, now, { lane, probe, count, uninterrupted: true })
-    for (const each of own) claims.push(claimOf(db, each, { request, isAhead: false, now, signers }))
-    for (const each of ahead) claims.push(claimOf(db, each, { request, isAhead: true, now, signers }))
+    for (const delivery of dueDeliveries)
+      claims.push(claimOf(db, delivery, { request, isAhead: false, now, signers }))
+    for (const delivery of ahead) claims.push(claimOf(db, delivery, { request, isAhead: true, now, signers }))
   }
   return claims
 }
@@ -224,8 +225,8 @@ interface Some {
   uninterrupted?: boolean
 }
 
-function leaseSome(db: WriteContext['db'], request: ClaimRequest, now: number, some: Some): Leased[] {
-  if (some.count <= 0) return []
+function leaseSome(db: WriteContext['db'], request: ClaimRequest, now: number, selection: Some): Leased[] {
+  if (selection.count <= 0) return []
   return db
     .query<Leased, [string, number, number, string, number, number, number, number]>(
       `UPDATE webhook_delivery SET lease_id = ?1, leased_until_ms = ?2, leased_at_ms = ?3 WHERE seq IN (
@@ -238,11 +239,11 @@ function leaseSome(db: WriteContext['db'], request: ClaimRequest, now: number, s
       request.leaseId,
       now + request.leaseMs,
       now,
-      some.lane,
-      some.probe ? 1 : 0,
+      selection.lane,
+      selection.probe ? 1 : 0,
       request.dueMs,
-      some.uninterrupted === true ? 0 : Number.MAX_SAFE_INTEGER,
-      some.count,
+      selection.uninterrupted === true ? 0 : Number.MAX_SAFE_INTEGER,
+      selection.count,
     )
     .sort((a, b) => a.nextAttemptAtMs - b.nextAttemptAtMs || a.seq - b.seq)
 }
@@ -279,8 +280,8 @@ function claimOf(db: WriteContext['db'], leased: Leased, { request, isAhead, now
   const { leaseId } = request
   const { seq: _seq, lane, pendingSinceMs, probe, ...delivery } = leased
   const id = `${delivery.orgId} ${delivery.endpointId ?? ''}`
-  const known = signers.get(id)
-  const signer = known === undefined ? signerOf(db, delivery) : known
+  const cachedSigner = signers.get(id)
+  const signer = cachedSigner === undefined ? signerOf(db, delivery) : cachedSigner
   signers.set(id, signer)
   const encryptedSecrets = signer === null ? [] : [signer.encryptedSecret]
   if (signer?.previousEncryptedSecret && (signer.previousUntilMs ?? 0) > now) {
@@ -288,8 +289,8 @@ function claimOf(db: WriteContext['db'], leased: Leased, { request, isAhead, now
   }
   const failingSinceMs = signer?.failingSinceMs ?? null
   const retryWaitsMs = signer?.retryWaits ? waitsOf(signer.retryWaits) : null
-  const about = { leaseId, lane, isAhead, delivery, pendingSinceMs, retryWaitsMs }
-  return { ...about, encryptedSecrets, probe: probe === 1, failingSinceMs }
+  const claimFields = { leaseId, lane, isAhead, delivery, pendingSinceMs, retryWaitsMs }
+  return { ...claimFields, encryptedSecrets, probe: probe === 1, failingSinceMs }
 }
 
 function signerOf(db: WriteContext['db'], { orgId, endpointId }: Delivery): Signer | null {

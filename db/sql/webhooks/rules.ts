@@ -45,12 +45,12 @@ export function changeRule({ db, orm }: WriteContext, command: Command<'changeRu
 
 /** Its open incidents end with it, without a message. */
 export function deleteRule({ db, orm }: WriteContext, command: Command<'deleteRule'>): void {
-  const gone = orm
+  const deletedRows = orm
     .delete(rule)
     .where(and(eq(rule.orgId, command.orgId), eq(rule.id, command.ruleId)))
     .returning({ id: rule.id })
     .all()
-  if (gone.length === 0) throw new StoreError('not_found', `there is no rule ${command.ruleId}`)
+  if (deletedRows.length === 0) throw new StoreError('not_found', `there is no rule ${command.ruleId}`)
   orm
     .delete(incident)
     .where(and(eq(incident.ruleId, command.ruleId), eq(incident.state, 'pending')))
@@ -93,13 +93,13 @@ export function openIncident({ db, orm }: WriteContext, command: Command<'openIn
   requireEvaluation(db, command)
   const { ruleId, subject } = command.incident
   const ofSubject = and(eq(incident.ruleId, ruleId), eq(incident.subject, subject))
-  const before = orm
+  const existingIncident = orm
     .select({ id: incident.id })
     .from(incident)
     .where(command.once ? ofSubject : and(ofSubject, isNull(incident.resolvedAtMs)))
     .get()
   const existing = orm.select({ id: rule.id }).from(rule).where(eq(rule.id, ruleId)).get()
-  if (before !== undefined || existing === undefined) return false
+  if (existingIncident !== undefined || existing === undefined) return false
   orm.insert(incident).values(command.incident).run()
   if (command.delivery !== null) insertDelivery(db, command.delivery)
   appendAudit(db, command.audit)
@@ -162,15 +162,15 @@ export function acknowledgeIncident(
   { db, orm }: WriteContext,
   command: Command<'acknowledgeIncident'>,
 ): Incident {
-  const { id, orgId, now, by, audit } = command
-  const mine = and(eq(incident.orgId, orgId), eq(incident.id, id))
-  const before = orm.select().from(incident).where(mine).get()
-  if (before === undefined) throw new StoreError('not_found', `there is no alert ${id}`)
-  if (before.acknowledgedAtMs !== null) return before
-  if (before.state === 'pending') throw new StoreError('conflict', `the alert ${id} is pending`)
-  if (before.resolvedAtMs !== null) throw new StoreError('conflict', `the alert ${id} is resolved`)
-  const acknowledged = { acknowledgedAtMs: now, acknowledgedBy: by }
-  orm.update(incident).set(acknowledged).where(mine).run()
+  const { id, orgId, now, by: acknowledgedBy, audit } = command
+  const condition = and(eq(incident.orgId, orgId), eq(incident.id, id))
+  const storedIncident = orm.select().from(incident).where(condition).get()
+  if (storedIncident === undefined) throw new StoreError('not_found', `there is no alert ${id}`)
+  if (storedIncident.acknowledgedAtMs !== null) return storedIncident
+  if (storedIncident.state === 'pending') throw new StoreError('conflict', `the alert ${id} is pending`)
+  if (storedIncident.resolvedAtMs !== null) throw new StoreError('conflict', `the alert ${id} is resolved`)
+  const acknowledged = { acknowledgedAtMs: now, acknowledgedBy: acknowledgedBy }
+  orm.update(incident).set(acknowledged).where(condition).run()
   appendAudit(db, audit)
-  return { ...before, ...acknowledged }
+  return { ...storedIncident, ...acknowledged }
 }

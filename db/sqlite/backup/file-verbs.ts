@@ -67,10 +67,10 @@ function copyDatabase({ folder, path }: { folder: string; path: string }): CopyR
   requireSoundLog(databasePath(folder))
   const db = openReaderConnection(databasePath(folder))
   try {
-    const before = readFacts(db, schemaVersion(db))
+    const factsBefore = readFacts(db, schemaVersion(db))
     // Reads one snapshot. The writer's log grows meanwhile and is truncated afterwards.
     db.query('VACUUM INTO ?').run(path)
-    return { before, after: readFacts(db, schemaVersion(db)) }
+    return { before: factsBefore, after: readFacts(db, schemaVersion(db)) }
   } finally {
     db.close()
   }

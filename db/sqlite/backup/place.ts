@@ -99,18 +99,18 @@ function settleLog(folder: string, lock: FolderLock): void {
 
 function linkAside({ folder, staged, aside, files, kind }: Placement): Exchange {
   const names = [...databaseFiles, ...files]
-  const there = names.filter((name) => existsSync(`${folder}/${name}`))
+  const existingNames = names.filter((name) => existsSync(`${folder}/${name}`))
   const to = settingAsidePath(folder)
   mkdirSync(to, { mode: 0o700 })
   try {
-    for (const name of there) linkSync(`${folder}/${name}`, `${to}/${name}`)
+    for (const name of existingNames) linkSync(`${folder}/${name}`, `${to}/${name}`)
     syncFolder(to)
     syncFolder(folder)
   } catch (error) {
     rmSync(to, { recursive: true, force: true })
     throw error
   }
-  return { kind, phase: 'exchanging', staged, aside, names, there }
+  return { kind, phase: 'exchanging', staged, aside, names, there: existingNames }
 }
 
 /** Removes files without a successor, because an old log must never meet the new database. `from` null: all of them. */
@@ -181,9 +181,9 @@ function settle(folder: string): SettledPlacement | null {
 }
 
 function rollBack(folder: string, exchange: Exchange): void {
-  const { names, there, aside } = exchange
+  const { names, there: existingNames, aside } = exchange
   const from = [settingAsidePath(folder), `${folder}/${aside}`].find((path) => existsSync(path))
-  if (from === undefined && there.length > 0) {
+  if (from === undefined && existingNames.length > 0) {
     throw new StoreError(
       'corrupt',
       `a restore was interrupted, and the folder ${aside} with the old data is gone`,
@@ -200,10 +200,17 @@ function readMarker(folder: string, text: string): Exchange {
   } catch {
     const aside = text.trim()
     const names = [...databaseFiles, 'audit-checkpoints']
-    const there = names.filter((name) => existsSync(`${folder}/${aside}/${name}`))
+    const existingNames = names.filter((name) => existsSync(`${folder}/${aside}/${name}`))
     keepMixed(folder, aside, names)
-    const known = there.length === 0 ? [] : names
-    return { kind: 'restore', phase: 'exchanging', staged: '', aside, names: known, there }
+    const exchangedNames = existingNames.length === 0 ? [] : names
+    return {
+      kind: 'restore',
+      phase: 'exchanging',
+      staged: '',
+      aside,
+      names: exchangedNames,
+      there: existingNames,
+    }
   }
 }
 

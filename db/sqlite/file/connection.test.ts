@@ -18,16 +18,16 @@ test('a half-written header of the shared memory after a crash does not prevent 
     db.run('INSERT INTO kept VALUES (7)')
     console.log('open')
     setInterval(() => db, 1000)`
-  const other = run([process.execPath, '-e', program, path], { cwd: dir.path, env: {} })
-  await other.line((line) => (line === 'open' ? true : null), 10_000)
+  const otherProcess = run([process.execPath, '-e', program, path], { cwd: dir.path, env: {} })
+  await otherProcess.line((line) => (line === 'open' ? true : null), 10_000)
   const memory = openSync(`${path}-shm`, 'r+')
   writeSync(memory, Buffer.alloc(16, 0xff), 0, 16, 8) // the first copy of the header differs from the second
   closeSync(memory)
   const look = openUnlockedConnection(path)
   expect(look.query('SELECT n FROM kept').all()).toEqual([{ n: 7 }])
   look.close()
-  other.signal('SIGKILL')
-  await other.exited
+  otherProcess.signal('SIGKILL')
+  await otherProcess.exited
 }, 30_000)
 
 function table(): SqliteDatabase {

@@ -40,10 +40,10 @@ function roomOf(bytes: number): number {
   const payload = bytes + rowHead
   const whole = pageBytes - overflowHead
   const most = pageBytes - 35
-  const least = Math.floor(((pageBytes - 12) * 32) / 255) - 23
+  const localMin = Math.floor(((pageBytes - 12) * 32) / 255) - 23
   if (payload <= most) return pageBytes / Math.floor((pageBytes - pageHead) / (payload + cellHead))
-  const rest = least + ((payload - least) % whole)
-  const local = rest <= most ? rest : least
+  const surplus = localMin + ((payload - localMin) % whole)
+  const local = surplus <= most ? surplus : localMin
   const pages = Math.ceil((payload - local) / whole)
   const perPage = Math.floor((pageBytes - pageHead) / (local + overflowHead + cellHead))
   return pages * pageBytes + pageBytes / perPage
@@ -181,10 +181,10 @@ export function sqliteVersion(db: SqliteDatabase): string {
 
 function requireSqlite(version: string): void {
   const parts = version.split('.').map(Number)
-  for (const [index, least] of sqliteVersionMin.entries()) {
+  for (const [index, partMin] of sqliteVersionMin.entries()) {
     const part = parts[index] ?? 0
-    if (part > least) return
-    if (part < least) {
+    if (part > partMin) return
+    if (part < partMin) {
       throw new StoreError(
         'internal',
         `SQLite ${version} is too old: ${sqliteVersionMin.join('.')} or newer is required`,
@@ -203,10 +203,10 @@ const keptPages = 1_024
 export function releasePages(db: SqliteDatabase): { bytes: number; done: boolean } {
   const free = () =>
     db.query<{ n: number }, []>('SELECT freelist_count AS n FROM pragma_freelist_count').get()?.n ?? 0
-  const before = free()
-  const pages = Math.min(stepPages, before - keptPages)
+  const freePages = free()
+  const pages = Math.min(stepPages, freePages - keptPages)
   if (pages <= 0) return { bytes: 0, done: true }
   db.query(`PRAGMA incremental_vacuum(${pages})`).all()
-  const released = before - free()
-  return { bytes: released * pageBytes, done: released === 0 || before - released <= keptPages }
+  const released = freePages - free()
+  return { bytes: released * pageBytes, done: released === 0 || freePages - released <= keptPages }
 }

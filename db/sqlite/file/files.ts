@@ -23,8 +23,8 @@ export function settingAsidePath(folder: string): string {
 /** Creates a missing data folder with mode 0700. */
 export function makeFolder(folder: string): void {
   try {
-    const made = mkdirSync(folder, { recursive: true, mode: 0o700 })
-    if (made !== undefined) syncFolder(dirname(made))
+    const createdFolder = mkdirSync(folder, { recursive: true, mode: 0o700 })
+    if (createdFolder !== undefined) syncFolder(dirname(createdFolder))
   } catch (error) {
     throw storeError(error, 'the data folder cannot be created')
   }
@@ -75,7 +75,7 @@ export function watchFolder(folder: string): FolderWatch {
   })
   const database = watched('sightglass.db')
   const log = watched('sightglass.db-wal')
-  const others = [watched('sightglass.db-shm'), watched(lockFileName)]
+  const otherFiles = [watched('sightglass.db-shm'), watched(lockFileName)]
   const descriptor = openSync(path, 'r')
 
   function requireDatabase(): void {
@@ -97,7 +97,7 @@ export function watchFolder(folder: string): FolderWatch {
     requireDatabase,
     requireAll() {
       requireDatabase()
-      for (const file of others) if (isOther(file)) throw displaced(file.name)
+      for (const file of otherFiles) if (isOther(file)) throw displaced(file.name)
       if (fstatSync(descriptor).size === 0) throw displaced(database.name)
     },
     end: () => closeSync(descriptor),

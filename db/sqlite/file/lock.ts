@@ -66,8 +66,8 @@ function lockInodes(folder: string): (() => void)[] {
   }
   const releases: (() => void)[] = []
   try {
-    for (const each of folders) {
-      const release = lockInode(each)
+    for (const lockedFolder of folders) {
+      const release = lockInode(lockedFolder)
       if (release !== null) releases.push(release)
     }
     return releases
@@ -154,8 +154,8 @@ function lockedError(db: Database): StoreError {
   } catch {
     // The holder is writing its name at this moment. The lock itself is certain.
   }
-  const who = pid === 0 ? 'another process' : `process ${pid}`
-  return new StoreError('locked', `the data folder is in use by ${who}`)
+  const holder = pid === 0 ? 'another process' : `process ${pid}`
+  return new StoreError('locked', `the data folder is in use by ${holder}`)
 }
 
 /**

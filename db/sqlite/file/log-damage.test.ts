@@ -47,13 +47,14 @@ function open(path: string): Database {
   return db
 }
 
-function perform(db: Database, each: Pick<Step, 'kind' | 'rows'>): void {
-  if (each.kind === 'restart') db.run('PRAGMA wal_checkpoint(RESTART)')
-  else if (each.kind === 'truncate') db.run('PRAGMA wal_checkpoint(TRUNCATE)')
+function perform(db: Database, currentStep: Pick<Step, 'kind' | 'rows'>): void {
+  if (currentStep.kind === 'restart') db.run('PRAGMA wal_checkpoint(RESTART)')
+  else if (currentStep.kind === 'truncate') db.run('PRAGMA wal_checkpoint(TRUNCATE)')
   else {
     db.run('BEGIN')
-    for (let row = 0; row < each.rows; row++) db.run('INSERT INTO filling (bytes) VALUES (randomblob(300))')
-    db.run(each.kind === 'commit' ? 'COMMIT' : 'ROLLBACK')
+    for (let row = 0; row < currentStep.rows; row++)
+      db.run('INSERT INTO filling (bytes) VALUES (randomblob(300))')
+    db.run(currentStep.kind === 'commit' ? 'COMMIT' : 'ROLLBACK')
   }
 }
 
@@ -95,19 +96,19 @@ function requireWhole(path: string, soundBytes: number): void {
 }
 
 /** Works on a live database and calls `look` after each step with a copy as kill -9 would leave it. */
-function during(each: Step[], look: (path: string, before: Before) => void): void {
+function runSteps(stepList: Step[], look: (path: string, stateBefore: Before) => void): void {
   using dir = tempDir('log-damage')
   const live = dir.join('live.db')
   const db = open(live)
   try {
     let rows = 0
-    for (const one of each) {
-      const before = { rows, frames: framesOf(live) }
+    for (const currentStep of stepList) {
+      const stateBefore = { rows, frames: framesOf(live) }
       const header = headerOf(live)
-      perform(db, one)
-      if (one.kind === 'commit') rows += one.rows
-      if (!headerOf(live).equals(header)) before.frames = 0 // begun anew
-      look(kill(live, dir, 'killed.db'), before)
+      perform(db, currentStep)
+      if (currentStep.kind === 'commit') rows += currentStep.rows
+      if (!headerOf(live).equals(header)) stateBefore.frames = 0 // begun anew
+      look(kill(live, dir, 'killed.db'), stateBefore)
     }
   } finally {
     db.close()
@@ -121,8 +122,8 @@ const headerOf = (path: string) => readFileSync(logOf(path)).subarray(0, 32)
 
 test('no log that kill -9 leaves is damaged, with and without the shared memory', () => {
   fc.assert(
-    fc.property(steps, (each) => {
-      during(each, (path) => {
+    fc.property(steps, (stepList) => {
+      runSteps(stepList, (path) => {
         expect(findLogDamage(path)).toBeNull()
         rmSync(`${path}-shm`)
         expect(findLogDamage(path)).toBeNull()
@@ -133,28 +134,28 @@ test('no log that kill -9 leaves is damaged, with and without the shared memory'
 })
 
 test('a flipped bit is found, or costs no transaction', () => {
-  let found = 0
+  let foundCount = 0
   fc.assert(
-    fc.property(steps, fc.nat(), fc.nat(7), fc.boolean(), (each, place, bit, inHeader) => {
-      using kept = tempDir('log-damage')
+    fc.property(steps, fc.nat(), fc.nat(7), fc.boolean(), (stepList, place, bit, inHeader) => {
+      using keptDir = tempDir('log-damage')
       let path = ''
       let rows = 0
-      during(each, (copy) => void (path = kill(copy, kept, 'last.db')))
+      runSteps(stepList, (copy) => void (path = kill(copy, keptDir, 'last.db')))
       const bytes = readFileSync(logOf(path))
       if (bytes.length <= 32) return
-      rows = rowsIn(kill(path, kept, 'whole.db'))
+      rows = rowsIn(kill(path, keptDir, 'whole.db'))
       const offset = inHeader ? place % 32 : place % bytes.length
       bytes[offset]! ^= 1 << bit
       writeFileSync(logOf(path), bytes)
       const damage = findLogDamage(path)
       if (damage !== null) {
-        found++
+        foundCount++
         requireWhole(path, damage.soundBytes)
       } else expect([offset, rowsIn(path)]).toEqual([offset, rows])
     }),
     { numRuns: runs(300) },
   )
-  expect(found).toBeGreaterThan(0)
+  expect(foundCount).toBeGreaterThan(0)
 })
 
 const smallCommits = fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 4, maxLength: 12 })
@@ -162,13 +163,13 @@ const smallCommits = fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 4, m
 test('without the shared memory, a flip costs at most the last two transactions unseen', () => {
   fc.assert(
     fc.property(smallCommits, fc.nat(), fc.nat(7), (sizes, place, bit) => {
-      using kept = tempDir('log-damage')
+      using keptDir = tempDir('log-damage')
       let path = ''
       let rows = 0
-      const each = sizes.map((count): Step => ({ kind: 'commit', rows: count }))
-      during(each, (copy, before) => {
-        path = kill(copy, kept, 'last.db')
-        rows = before.rows
+      const stepList = sizes.map((count): Step => ({ kind: 'commit', rows: count }))
+      runSteps(stepList, (copy, stateBefore) => {
+        path = kill(copy, keptDir, 'last.db')
+        rows = stateBefore.rows
       })
       rmSync(`${path}-shm`)
       const bytes = readFileSync(logOf(path))
@@ -184,8 +185,8 @@ test('without the shared memory, a flip costs at most the last two transactions 
 
 test('a log that a power cut cut short, or whose last transaction it took in part, is not damaged', () => {
   fc.assert(
-    fc.property(steps, fc.nat(), fc.array(fc.nat(), { maxLength: 6 }), (each, cut, lost) => {
-      during(each, (path, { frames: synced }) => {
+    fc.property(steps, fc.nat(), fc.array(fc.nat(), { maxLength: 6 }), (stepList, cut, lost) => {
+      runSteps(stepList, (path, { frames: synced }) => {
         rmSync(`${path}-shm`)
         const frames = framesOf(path)
         const bytes = readFileSync(logOf(path))
@@ -208,13 +209,13 @@ test('a log that a power cut cut short, or whose last transaction it took in par
 test('what a torn transaction left behind the end of the log is no damage after the next crash', () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 2, maxLength: 6 })
   fc.assert(
-    fc.property(sizes, sizes, sizes, (before, torn, after) => {
+    fc.property(sizes, sizes, sizes, (sizesBefore, torn, sizesAfter) => {
       using dir = tempDir('log-damage')
       let path = dir.join('begun.db')
-      const begun = open(path)
-      for (const rows of before) perform(begun, { kind: 'commit', rows })
+      const database = open(path)
+      for (const rows of sizesBefore) perform(database, { kind: 'commit', rows })
       for (const [crash, rows] of torn.entries()) {
-        const db = crash === 0 ? begun : open(path)
+        const db = crash === 0 ? database : open(path)
         const synced = framesOf(path)
         perform(db, { kind: 'commit', rows })
         const crashed = kill(path, dir, `crash-${crash}.db`)
@@ -227,7 +228,7 @@ test('what a torn transaction left behind the end of the log is no damage after 
         writeFileSync(logOf(path), bytes)
         expect(findLogDamage(path)).toBeNull()
         const again = open(path)
-        perform(again, { kind: 'commit', rows: after[crash % after.length] ?? 1 })
+        perform(again, { kind: 'commit', rows: sizesAfter[crash % sizesAfter.length] ?? 1 })
         const next = kill(path, dir, `next-${crash}.db`)
         again.close()
         path = next

@@ -73,12 +73,12 @@ export function logDamageText({ offset, transactions }: LogDamage): string {
 export function findLogDamage(path: string): LogDamage | null {
   const logPath = `${path}-wal`
   if ((statSync(logPath, { throwIfNoEntry: false })?.size ?? 0) <= headerBytes) return null
-  const before = readLogIndex(`${path}-shm`)
+  const indexBefore = readLogIndex(`${path}-shm`)
   const log = openSync(logPath, 'r')
   try {
-    const damage = scanLog(log, pageBytesOf(path), before)
-    const after = readLogIndex(`${path}-shm`)
-    return isSameIndex(before, after) ? damage : null
+    const damage = scanLog(log, pageBytesOf(path), indexBefore)
+    const indexAfter = readLogIndex(`${path}-shm`)
+    return isSameIndex(indexBefore, indexAfter) ? damage : null
   } finally {
     closeSync(log)
   }
@@ -97,8 +97,8 @@ function scanLog(log: number, databasePageBytes: number, index: LogIndex | null)
   }
   for (const frame of framesOf(log, header.pageBytes)) scanFrame(scan, frame)
 
-  const ours = index !== null && isOfLog(index, header, scan.firstBad?.frame ?? null) ? index : null
-  if (scan.proofs === 0 && (ours === null || !lacksFrames(scan, ours))) return null
+  const matchingIndex = index !== null && isOfLog(index, header, scan.firstBad?.frame ?? null) ? index : null
+  if (scan.proofs === 0 && (matchingIndex === null || !lacksFrames(scan, matchingIndex))) return null
   const frameBytes = frameHeaderBytes + header.pageBytes
   const badFrame = scan.firstBad?.frame.index ?? scan.sound
   return {
@@ -106,7 +106,7 @@ function scanLog(log: number, databasePageBytes: number, index: LogIndex | null)
     transactions: Math.max(1, scan.commitsAfter),
     // Before pages that the database has newer already, the log is of no use.
     soundBytes:
-      !header.isSound || scan.committed < (ours?.copiedFrames ?? 0)
+      !header.isSound || scan.committed < (matchingIndex?.copiedFrames ?? 0)
         ? 0
         : headerBytes + scan.committed * frameBytes,
   }
@@ -298,7 +298,7 @@ export function readLogIndex(path: string): LogIndex | null {
   }
 }
 
-function isSameIndex(before: LogIndex | null, after: LogIndex | null): boolean {
-  if (before === null || after === null) return before === after
-  return before.bytes.equals(after.bytes)
+function isSameIndex(indexBefore: LogIndex | null, indexAfter: LogIndex | null): boolean {
+  if (indexBefore === null || indexAfter === null) return indexBefore === indexAfter
+  return indexBefore.bytes.equals(indexAfter.bytes)
 }

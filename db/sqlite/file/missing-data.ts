@@ -36,8 +36,8 @@ export function missingFiles(folder: string, lock: Pick<FolderLock, 'leftLog' | 
   const path = databasePath(folder)
   if (sizeOf(path) > 0) return missingLog(path, lock)
   if (sizeOf(`${path}-wal`) > 0 || madeLater.some((name) => existsSync(`${folder}/${name}`))) {
-    const what = 'the data folder was in use, but its database sightglass.db is missing or empty'
-    return { what, files: setAsideFiles }
+    const problem = 'the data folder was in use, but its database sightglass.db is missing or empty'
+    return { what: problem, files: setAsideFiles }
   }
   if (freeBytes(folder) < createBytesMin) {
     throw new StoreError('storage_full', 'the disk is too full to create the database')
@@ -48,17 +48,17 @@ export function missingFiles(folder: string, lock: Pick<FolderLock, 'leftLog' | 
 /** A clean stop removes the log after copying it into the database. A crash leaves it. */
 function missingLog(path: string, { leftLog, sameBoot }: Pick<FolderLock, 'leftLog' | 'sameBoot'>): Missing {
   const isThere = existsSync(`${path}-wal`)
-  const known = sameBoot ? logInUse(`${path}-shm`) : null
+  const expectedLog = sameBoot ? logInUse(`${path}-shm`) : null
   const isLost =
-    known === null
+    expectedLog === null
       ? !isThere && (leftLog || existsSync(`${path}-shm`))
-      : known.isNeeded && sizeOf(`${path}-wal`) < known.bytes
+      : expectedLog.isNeeded && sizeOf(`${path}-wal`) < expectedLog.bytes
   if (!isLost) return damagedLog(path)
   const state = isThere ? 'was cut' : 'is gone'
-  const what =
+  const problem =
     `the log sightglass.db-wal ${state}, and the last process ended without copying it into the database: ` +
     'acknowledged events may be lost'
-  return { what, files: ['sightglass.db-wal', 'sightglass.db-shm'] }
+  return { what: problem, files: ['sightglass.db-wal', 'sightglass.db-shm'] }
 }
 
 /** The size of the log according to the shared memory. It is exact after kill -9. */
@@ -79,25 +79,25 @@ function damagedLog(path: string): Missing {
 /** The loss shown by a database that opens: all of it, or audit entries that are in `audit-heads`. */
 export function missingEntries(db: SqliteDatabase, folder: string): Missing {
   const files = madeLater.slice(0, 2)
-  const known = readAuditHeads(folder)
+  const recordedHeads = readAuditHeads(folder)
   if (schemaVersion(db) === 0) {
     if (!madeLater.some((name) => existsSync(`${folder}/${name}`))) return null
     return { what: 'the data folder was in use, but its database sightglass.db holds nothing', files }
   }
   const heads = auditHeads(db)
-  for (const [orgId, { count }] of Object.entries(known ?? {})) {
-    const found = heads[orgId]?.count ?? 0
-    if (found >= count) continue
-    const what =
-      `the database holds ${found} audit entries of ${orgId}, but the file audit-heads records ${count}: ` +
+  for (const [orgId, { count }] of Object.entries(recordedHeads ?? {})) {
+    const storedCount = heads[orgId]?.count ?? 0
+    if (storedCount >= count) continue
+    const problem =
+      `the database holds ${storedCount} audit entries of ${orgId}, but the file audit-heads records ${count}: ` +
       'the log was removed, or the database was replaced by an older copy'
-    return { what, files }
+    return { what: problem, files }
   }
   return null
 }
 
-export function refuseMissing({ what }: NonNullable<Missing>): never {
-  throw new StoreError('incomplete', what)
+export function refuseMissing({ what: problem }: NonNullable<Missing>): never {
+  throw new StoreError('incomplete', problem)
 }
 
 /** Moves the files into their own folder for an investigation. Returns its name. */

@@ -26,7 +26,7 @@ interface WalEvents {
   copy(work: () => void): void
 }
 
-export function limitWal(db: SqliteDatabase, on: WalEvents): WalLimit {
+export function limitWal(db: SqliteDatabase, handlers: WalEvents): WalLimit {
   let writtenSinceTick = false
   let unsettled = false // the log may hold pages that the database lacks
   let ticks = 0
@@ -43,7 +43,7 @@ export function limitWal(db: SqliteDatabase, on: WalEvents): WalLimit {
 
   /** Waits for no reader: with one in the way the log stays until the next attempt. */
   function truncate(): void {
-    on.copy(() => {
+    handlers.copy(() => {
       db.run('PRAGMA busy_timeout = 0')
       try {
         unlessFull(() => {
@@ -60,8 +60,8 @@ export function limitWal(db: SqliteDatabase, on: WalEvents): WalLimit {
     ticks++
     const idle = !writtenSinceTick
     writtenSinceTick = false
-    if (ticks % minuteTicks === 0) on.minute()
-    if (idle) on.idle() // first: what it writes leaves with the log
+    if (ticks % minuteTicks === 0) handlers.minute()
+    if (idle) handlers.idle() // first: what it writes leaves with the log
     if (unsettled && (idle || ticks % minuteTicks === 0)) truncate()
   }
 

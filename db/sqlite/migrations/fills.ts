@@ -123,7 +123,7 @@ interface AgentRow {
 
 /** The rows that name an agent or its purpose, as codes. */
 function readAgents({ terms, hashSeed }: Fill, content: BlockContent): AgentRow[] {
-  const found: AgentRow[] = []
+  const agentRows: AgentRow[] = []
   for (let row = 0; row < content.events; row++) {
     const text = content.texts[row]!
     if (content.columns[member.type]![row] === 0 || !mayNameAgent(text)) continue
@@ -138,9 +138,9 @@ function readAgents({ terms, hashSeed }: Fill, content: BlockContent): AgentRow[
     const purpose = codeOf(member.purpose, agent.purpose)
     if (name + purpose === 0) continue
     const vendor = content.columns[member.vendor]![row]!
-    found.push({ row, name, purpose, agent: terms.code(agentField, agentText(vendor, name, purpose)) })
+    agentRows.push({ row, name, purpose, agent: terms.code(agentField, agentText(vendor, name, purpose)) })
   }
-  return found
+  return agentRows
 }
 
 /** A cheap check without false negatives. */

@@ -84,21 +84,30 @@ const migrationTable = `CREATE TABLE IF NOT EXISTS schema_migration (
 ) STRICT`
 
 /** Throws when the database is another program's, a newer release's, or older and must not be upgraded. Only reads. */
-export function requireKnownSchema(db: SqliteDatabase, known: readonly Migration[], mayBeOlder = true): void {
+export function requireKnownSchema(
+  db: SqliteDatabase,
+  knownMigrations: readonly Migration[],
+  mayBeOlder = true,
+): void {
   const version = schemaVersion(db)
-  const pending = pendingMigrations(version, known)
-  if (!mayBeOlder && version > 0 && pending.length > 0) throw olderSchema(version, known.length)
+  const pending = pendingMigrations(version, knownMigrations)
+  if (!mayBeOlder && version > 0 && pending.length > 0) throw olderSchema(version, knownMigrations.length)
 }
 
 /** Throws also when the database is older or empty, for a command that only reads. */
-export function requireNewestSchema(db: SqliteDatabase, known: readonly Migration[]): void {
+export function requireNewestSchema(db: SqliteDatabase, knownMigrations: readonly Migration[]): void {
   const version = schemaVersion(db)
-  if (pendingMigrations(version, known).length > 0) throw olderSchema(version, known.length)
+  if (pendingMigrations(version, knownMigrations).length > 0)
+    throw olderSchema(version, knownMigrations.length)
 }
 
 /** Applies pending migrations and returns their versions. Running it again does nothing. */
-export function migrate(db: SqliteDatabase, known: readonly SqliteMigration[], now: number): number[] {
-  const pending = pendingMigrations(schemaVersion(db), known)
+export function migrate(
+  db: SqliteDatabase,
+  knownMigrations: readonly SqliteMigration[],
+  now: number,
+): number[] {
+  const pending = pendingMigrations(schemaVersion(db), knownMigrations)
   if (pending.length === 0) return []
   return inTransaction(db, () => {
     db.run(`PRAGMA application_id = ${applicationId}`)

@@ -40,8 +40,8 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
   const openLast = () => openReader({ ...readerOpening, givesWay: true })
   try {
     const writing = (await writer.ask('open', opened)) as string[]
-    const asked = first.map((reader) => reader.ask('open', readerOpening))
-    const [reading = []] = (await Promise.all(asked)) as string[][]
+    const openRequests = first.map((reader) => reader.ask('open', readerOpening))
+    const [reading = []] = (await Promise.all(openRequests)) as string[][]
     const queue = readQueue(first, opening.readers > 1 ? openLast : null)
     return openedThreads(writer, queue, writing, reading)
   } catch (error) {

@@ -92,10 +92,10 @@ function openWriter({ folder, now, mayMigrate, acceptLoss }: WriterOpening): Wri
     rmSync(settingAsidePath(folder), { recursive: true, force: true })
     db = openWriterConnection(
       databasePath(folder),
-      (found) => {
-        requireKnownSchema(found, migrations, mayMigrate)
-        requireServable(found, 'write')
-        require(missingEntries(found, folder))
+      (database) => {
+        requireKnownSchema(database, migrations, mayMigrate)
+        requireServable(database, 'write')
+        require(missingEntries(database, folder))
       },
       0,
     )
@@ -278,18 +278,18 @@ function useSpareTime(guard: FailureLatch, wal: WalLimit): { noteEvents(events: 
     }
   }
 
-  function after(ms: number): void {
+  function scheduleStep(ms: number): void {
     waits = ms
-    timer = setTimeout(() => after(step(ms)), ms)
+    timer = setTimeout(() => scheduleStep(step(ms)), ms)
   }
 
-  after(pauseMs)
+  scheduleStep(pauseMs)
   return {
-    noteEvents(more) {
-      events += more
+    noteEvents(eventCount) {
+      events += eventCount
       if (waits <= pauseMs || waits > idlePauseMs || timer === null) return
       clearTimeout(timer)
-      after(pauseMs)
+      scheduleStep(pauseMs)
     },
     end: () => void (timer !== null && clearTimeout(timer)),
   }

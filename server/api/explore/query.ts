@@ -50,22 +50,24 @@ export function readAsked(query: Query): Asked {
   const measure = query.one('measure') ?? 'events'
   if (!measureNames.includes(measure))
     throw invalidQuery('measure', `measure must be one of ${measureNames.join(', ')}`)
-  const by = query.one('by') ?? ''
+  const dimension = query.one('by') ?? ''
   const siteIds = query.many('siteId')?.filter((siteId) => siteId !== '') ?? []
-  const asked: Asked = {
+  const exploreQuery: Asked = {
     measure: measure as ExploreMeasure,
-    by: by === '' ? null : readField('by', by),
+    by: dimension === '' ? null : readField('by', dimension),
     rowsMax: readRows(query),
     filter: siteIds.length === 0 ? {} : { siteIds },
   }
-  const given = [...new Set(query.many('filter') ?? [])]
-  if (given.length > limits.exploreFiltersMax)
+  const filterTexts = [...new Set(query.many('filter') ?? [])]
+  if (filterTexts.length > limits.exploreFiltersMax)
     throw invalidQuery('filter', `at most ${limits.exploreFiltersMax} filters are allowed`, 'too_many')
-  for (const text of given) addFilter(asked, text)
+  for (const text of filterTexts) addFilter(exploreQuery, text)
   const text = query.one('q')
-  if (text !== undefined) asked.filter.text = readText(text)
+  if (text !== undefined) exploreQuery.filter.text = readText(text)
   // Grouped by judge, a sender's verdicts are a row of their own.
-  return asked.by === 'judgedBy' ? asked : { ...asked, filter: onlyVouched(asked.filter) }
+  return exploreQuery.by === 'judgedBy'
+    ? exploreQuery
+    : { ...exploreQuery, filter: onlyVouched(exploreQuery.filter) }
 }
 
 function readRows(query: Query): number {
@@ -103,35 +105,39 @@ function readPath(parameter: string, path: string): string {
 }
 
 /** `filter=vendor:GPTBot` or `filter=metadata.plan:pro`. Values of one name are alternatives; '' is a missing one. */
-function addFilter(asked: Asked, text: string): void {
+function addFilter(exploreQuery: Asked, text: string): void {
   const colon = text.indexOf(':')
   if (colon < 0) throw invalidQuery('filter', `filter must be NAME:VALUE with one of ${fieldList}`)
   const name = text.slice(0, colon)
   const value = text.slice(colon + 1)
   const field = readField('filter', name)
   if (typeof field === 'object') {
-    addTo((asked.metadata ??= []), (one) => one.path === field.metadata, value, { path: field.metadata })
+    addTo((exploreQuery.metadata ??= []), (metadataFilter) => metadataFilter.path === field.metadata, value, {
+      path: field.metadata,
+    })
     return
   }
   const { filter: list, charsMax } = fieldsByName.get(field)!
   if (isLongerThan(value, charsMax + '.*'.length))
     throw invalidQuery('filter', `${shortName(name)} must have at most ${charsMax} characters`, 'too_long')
-  if (list !== null) asked.filter[list] = [...(asked.filter[list] ?? []), value]
+  if (list !== null) exploreQuery.filter[list] = [...(exploreQuery.filter[list] ?? []), value]
   else {
-    const by = field as CountedMember
-    addTo((asked.also ??= []), (one) => one.by === by, value, { by })
+    const countedField = field as CountedMember
+    addTo((exploreQuery.also ??= []), (fieldFilter) => fieldFilter.by === countedField, value, {
+      by: countedField,
+    })
   }
 }
 
 function addTo<T extends object>(
   lists: (T & { values: string[] })[],
-  isSame: (one: T) => boolean,
+  isSame: (filter: T) => boolean,
   value: string,
-  made: T,
+  newFilter: T,
 ): void {
-  const known = lists.find(isSame)
-  if (known) known.values.push(value)
-  else lists.push({ ...made, values: [value] })
+  const existingFilter = lists.find(isSame)
+  if (existingFilter) existingFilter.values.push(value)
+  else lists.push({ ...newFilter, values: [value] })
 }
 
 const downHour = (ms: number): number => Math.floor(ms / hourMs) * hourMs
@@ -188,28 +194,28 @@ export async function readPage(
   query: Query,
   nowMs: number,
 ): Promise<PageQuery> {
-  const asked = readAsked(query)
+  const exploreQuery = readAsked(query)
   const period = exactPeriod(query, await periodOf(store, orgId, query, nowMs))
   const edges = [...period.edges.slice(0, -1), Math.min(period.untilMs, period.edges.at(-1)!)]
   const filters = (query.many('filter') ?? []).map((text) => {
     const colon = text.indexOf(':')
     return { name: text.slice(0, colon), value: text.slice(colon + 1) }
   })
-  const { text } = asked.filter
+  const { text } = exploreQuery.filter
   if (text !== undefined) filters.push({ name: 'text', value: text })
-  return { asked: { ...asked, edges }, period, filters }
+  return { asked: { ...exploreQuery, edges }, period, filters }
 }
 
 /** In a zone whose offset is not whole hours other pages round steps down to the UTC hour. */
 function exactPeriod(query: Query, period: Period): Period {
   if (period.onTheHour) return period
-  const given = (name: string): number | undefined => {
+  const readTime = (name: string): number | undefined => {
     const text = query.one(name)
     return text === undefined ? undefined : parseQueryTime(name, text)
   }
   const { zone, step } = period
-  const since = given('since')
-  const until = given('until')
+  const since = readTime('since')
+  const until = readTime('until')
   // Rounded down, the first step may begin up to an hour before its day.
   const edges = exactEdgesOf(since ?? period.sinceMs + hourMs - 1, until ?? period.untilMs, step, zone)
   const untilMs = until === undefined ? period.untilMs : edges.at(-1)!

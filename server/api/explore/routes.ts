@@ -39,9 +39,14 @@ export function exploreRoutes(services: ExploreRoutesServices) {
     .get('/api/explore', async ({ request }) => {
       const { org } = await signIns.require(request)
       const query = readQuery(request, explorePageParameters)
-      const { asked, period, filters } = await readPage(store, org.id, query, clock.now())
+      const { asked: exploreQuery, period, filters } = await readPage(store, org.id, query, clock.now())
       const view = { ...periodView(period, await store.sites.list(org.id)), filters }
-      return answer(services, request, { orgId: org.id, zone: period.zone, period: view, asked })
+      return answer(services, request, {
+        orgId: org.id,
+        zone: period.zone,
+        period: view,
+        asked: exploreQuery,
+      })
     })
 }
 
@@ -62,33 +67,33 @@ async function answer(
   const type = acceptedType(request.headers.get('accept'), answerTypes)
   if (type === 'application/x-ndjson') return stream(services, request, exploration)
   const following = { signal: request.signal }
-  const found = await explore(services.store, exploration, limits.exploreMsMax, following)
-  return type === 'text/csv' ? csv(found) : json(found)
+  const result = await explore(services.store, exploration, limits.exploreMsMax, following)
+  return type === 'text/csv' ? csv(result) : json(result)
 }
 
 async function explore(
   store: Pick<Store, 'events'>,
-  { orgId, zone, period, asked }: Exploration,
+  { orgId, zone, period, asked: exploreQuery }: Exploration,
   budgetMs: number,
   following: Following,
 ) {
-  const found = await store.events.explore({ ...asked, orgId, budgetMs }, following)
-  if (!found.complete)
+  const result = await store.events.explore({ ...exploreQuery, orgId, budgetMs }, following)
+  if (!result.complete)
     throw new AppError('overloaded', `The query read events for ${budgetMs / 1_000} s and was not done.`, {
       hint: 'Choose a shorter range, add filters, or accept application/x-ndjson, which has more time.',
       headers: retryAfter(),
     })
-  const { measure, by, edges } = asked
-  const { rows, missing, other, all, isCut, expired } = found
+  const { measure, by: dimension, edges } = exploreQuery
+  const { rows, missing, other: otherNumbers, all: allNumbers, isCut, expired } = result
   return {
     measure,
-    by: by !== null && typeof by === 'object' ? `metadata.${by.metadata}` : by,
+    by: dimension !== null && typeof dimension === 'object' ? `metadata.${dimension.metadata}` : dimension,
     zone,
     edges: edges.map(isoTime),
     rows,
     missing,
-    other,
-    all,
+    other: otherNumbers,
+    all: allNumbers,
     truncated: isCut,
     expired,
     ...(period && { period: { ...period, expired } }),
@@ -120,24 +125,24 @@ function stream(
   }
   const stop = new AbortController()
   streams.add(stop)
-  const over = (): void => {
+  const endStream = (): void => {
     stop.abort()
     streams.delete(stop)
     share.release()
   }
-  request.signal.addEventListener('abort', over)
+  request.signal.addEventListener('abort', endStream)
   let progress = 0
   const following: Following = {
     signal: stop.signal,
     onProgress: (share) => void (progress = Math.max(progress, share)),
   }
-  const found = explore(store, exploration, limits.exploreStreamMsMax, following).then(
+  const resultLine = explore(store, exploration, limits.exploreStreamMsMax, following).then(
     (result) => JSON.stringify({ result }),
     (error: unknown) => `{"error":${errorBody(toAppError(error, id, log), id)}}`,
   )
   async function* lines(): AsyncGenerator<string> {
     for (let waitMs = quietMs; ; waitMs = progressEveryMs) {
-      const line = await Promise.race([found, Bun.sleep(waitMs).then(() => null)])
+      const line = await Promise.race([resultLine, Bun.sleep(waitMs).then(() => null)])
       if (line !== null) {
         yield `${line}\n`
         return
@@ -146,13 +151,13 @@ function stream(
     }
   }
   context.keepOpen() // it may wait for another query
-  return new Response(streamText({ parts: lines(), stallMs: limits.exportStallMs, ended: over }), {
+  return new Response(streamText({ parts: lines(), stallMs: limits.exportStallMs, ended: endStream }), {
     headers: ndjson,
   })
 }
 
 /** A row per value, then one for events without it and one for all further values. */
-function csv({ edges, rows, missing, other, all }: ExploreAnswer): Response {
+function csv({ edges, rows, missing, other: otherNumbers, all: allNumbers }: ExploreAnswer): Response {
   const starts = edges.length > 2 ? edges.slice(0, -1) : []
   const row = (kind: string, value: string | null, { total, steps }: ExploredNumbers): CsvCell[] => [
     kind,
@@ -162,10 +167,10 @@ function csv({ edges, rows, missing, other, all }: ExploreAnswer): Response {
   ]
   const lines = [
     ['kind', 'value', 'total', ...starts],
-    ...rows.map((one) => row('value', one.value, one)),
+    ...rows.map((valueRow) => row('value', valueRow.value, valueRow)),
     ...(missing === null ? [] : [row('missing', null, missing)]),
-    ...(other === null ? [] : [row('other', null, other)]),
-    row('all', null, all),
+    ...(otherNumbers === null ? [] : [row('other', null, otherNumbers)]),
+    row('all', null, allNumbers),
   ]
   return new Response(lines.map((cells) => csvRow(cells, true)).join(''), {
     headers: {

@@ -36,13 +36,13 @@ function open(log: ReturnType<typeof memoryLog>, afterSeq: number, heartbeatMs =
 }
 
 async function take(items: AsyncGenerator<LiveItem>, count: number): Promise<string[]> {
-  const seen: string[] = []
-  while (seen.length < count) {
+  const seenIds: string[] = []
+  while (seenIds.length < count) {
     const { value, done } = await items.next()
     if (done) break
-    if (value.kind === 'events') seen.push(...value.events.map((event) => event.json))
+    if (value.kind === 'events') seenIds.push(...value.events.map((event) => event.json))
   }
-  return seen
+  return seenIds
 }
 
 const numbers = (from: number, to: number) =>

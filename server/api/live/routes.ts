@@ -45,12 +45,12 @@ export function liveRoutes(services: LiveRoutesServices) {
       streams.add(ended)
       // Not only in the generator: a client that disconnects before it reads never starts it.
       const endWatch = watchPermit(contextOf(request).permit!, () => ended.abort())
-      const over = () => {
+      const endStream = () => {
         endWatch()
         streams.delete(ended)
         share.release()
       }
-      signal.addEventListener('abort', over)
+      signal.addEventListener('abort', endStream)
       contextOf(request).keepOpen()
       const items = liveEvents({ events: store.events, orgId, filter, afterSeq, signal, heartbeatMs, lifeMs })
       const message = (name: string, seq: number, data: string) =>
@@ -64,7 +64,7 @@ export function liveRoutes(services: LiveRoutesServices) {
               : message('events', item.lastSeq, eventsJson(item.events))
           }
         } finally {
-          over()
+          endStream()
         }
       }
       return new Response(text() as unknown as ReadableStream, { headers: streamHeaders })
@@ -96,7 +96,7 @@ async function missed(
   }
   const afterSeq = seqOf('after')
   const toSeq = seqOf('to')
-  const none = { events: [], lastSeq: afterSeq }
+  const emptyTail = { events: [], lastSeq: afterSeq }
   const tail =
     afterSeq < toSeq
       ? await store.events.tail({
@@ -107,14 +107,14 @@ async function missed(
           bytesMax: limits.pageBytesMax,
           provenance: true,
         })
-      : none
-  const more = tail.lastSeq < toSeq
+      : emptyTail
+  const hasMore = tail.lastSeq < toSeq
   const ahead = afterSeq > toSeq
   // The stream itself delivers events after `to`.
   const events = tail.events.filter(({ seq }) => seq <= toSeq)
-  const position = livePosition(cursorCipher, orgId, more ? tail.lastSeq : Math.max(toSeq, afterSeq))
-  const rest = JSON.stringify({ position, more: more && !ahead, ahead })
-  return jsonText(`${eventsJson(events).slice(0, -1)},${rest.slice(1)}`)
+  const position = livePosition(cursorCipher, orgId, hasMore ? tail.lastSeq : Math.max(toSeq, afterSeq))
+  const positionJson = JSON.stringify({ position, more: hasMore && !ahead, ahead })
+  return jsonText(`${eventsJson(events).slice(0, -1)},${positionJson.slice(1)}`)
 }
 
 /** Streams are read in arrival order, which does not support text search. */

@@ -49,13 +49,14 @@ const stepHoursMax = 24 * 366
  */
 async function readBreakdown({ store, clock }: MetricsRoutesServices, orgId: string, request: Request) {
   const query = readQuery(request, { ...rangeParameters, type: 'many', by: 'one', step: 'one' })
-  const by = query.one('by') ?? ''
-  if (!countedNames.includes(by)) throw invalidQuery('by', `by must be one of ${countedNames.join(', ')}`)
+  const dimension = query.one('by') ?? ''
+  if (!countedNames.includes(dimension))
+    throw invalidQuery('by', `by must be one of ${countedNames.join(', ')}`)
   const types = query.many('type')
   const breakdown: BreakdownQuery = {
     orgId,
     ...readRange(query, clock.now()),
-    by: by as CountedBy,
+    by: dimension as CountedBy,
     stepMs: readStep(query.one('step')),
     ...(types === undefined ? {} : { types }),
   }

@@ -30,12 +30,12 @@ export function memoryRoutes(services: MemoryRoutesServices) {
   return new Elysia()
     .post(
       '/v1/sdk/memory',
-      pushHandler(services, (sent) => push(services, sent)),
+      pushHandler(services, (pushRequest) => push(services, pushRequest)),
       { parse: 'none' },
     )
     .get('/v1/memory', async ({ request }) => list(services, request, await gateway(request)))
     .get('/v1/memory/:siteId', async ({ request, params }) =>
-      one(services, request, await gateway(request), params),
+      readMemory(services, request, await gateway(request), params),
     )
     .get('/v1/memory/:siteId/versions/:version', async ({ request, params }) =>
       version(services, request, await gateway(request), params),
@@ -48,26 +48,26 @@ export function memoryRoutes(services: MemoryRoutesServices) {
     })
     .get('/api/memory', async ({ request }) => list(services, request, await dashboard(request)))
     .get('/api/memory/:siteId', async ({ request, params }) =>
-      one(services, request, await dashboard(request), params),
+      readMemory(services, request, await dashboard(request), params),
     )
     .get('/api/memory/:siteId/versions/:version', async ({ request, params }) =>
       version(services, request, await dashboard(request), params),
     )
 }
 
-async function push(services: MemoryRoutesServices, sent: SentPush): Promise<Site> {
-  readQuery(sent.request, {})
-  const { siteId, body, exact } = await readPush(services, sent, memoryBodyModel, 1)
+async function push(services: MemoryRoutesServices, pushRequest: SentPush): Promise<Site> {
+  readQuery(pushRequest.request, {})
+  const { siteId, body, exact } = await readPush(services, pushRequest, memoryBodyModel, 1)
   const snapshot = body['snapshot'] as { [name: string]: unknown }
   const score = typeof body['score'] === 'number' ? body['score'] : null
   const record = await inSlices(
     memoryRecord(snapshot, score, exact?.['snapshot'] as string | undefined),
-    sent.work,
+    pushRequest.work,
   )
   const result = await writeOrExplain(
     services,
     services.store.registry.pushMemory({
-      orgId: sent.key.orgId,
+      orgId: pushRequest.key.orgId,
       siteId,
       ...record,
       now: services.clock.now(),
@@ -91,20 +91,26 @@ async function list(
 ): Promise<Response> {
   const query = readQuery(request, { siteId: 'many', limit: 'one', cursor: 'one' })
   const limit = readLimit(query, limits.registryPageDefault, limits.registryPageMax)
-  const given = query.many('siteId')
-  const filter = given === undefined ? null : [...new Set(given)].sort()
+  const requestedSiteIds = query.many('siteId')
+  const filter = requestedSiteIds === undefined ? null : [...new Set(requestedSiteIds)].sort()
   const cursor = readCursor<string[], string>(cursorCipher, cursorPurpose, orgId, query, filter)
   const siteIds = cursor?.filters ?? filter ?? []
-  const after = cursor?.position ?? null
+  const afterSiteId = cursor?.position ?? null
   const bytesMax = limits.registryPageBytesMax
-  const { memories, hasMore } = await store.registry.memories({ orgId, siteIds, after, limit, bytesMax })
+  const { memories, hasMore } = await store.registry.memories({
+    orgId,
+    siteIds,
+    after: afterSiteId,
+    limit,
+    bytesMax,
+  })
   const last = memories.at(-1)?.siteId
   const next =
     hasMore && last !== undefined ? encodeCursor(cursorCipher, cursorPurpose, orgId, siteIds, last) : null
   return jsonText(`{"memory":[${memories.map(memoryView).join(',')}],"nextCursor":${JSON.stringify(next)}}`)
 }
 
-async function one(
+async function readMemory(
   { store }: MemoryRoutesServices,
   request: Request,
   orgId: string,
@@ -127,8 +133,9 @@ async function version(
   const number = /^[1-9][0-9]{0,8}$/.test(text) ? Number(text) : 0
   const memory = await store.registry.memory({ orgId, siteId, version: number })
   if (memory === null) throw new AppError('not_found', 'The memory of this site has no such version.')
-  const before = await store.registry.memory({ orgId, siteId, version: number - 1 })
-  const changed = before === null ? [] : differences(JSON.parse(before.json), JSON.parse(memory.json))
+  const previousMemory = await store.registry.memory({ orgId, siteId, version: number - 1 })
+  const changed =
+    previousMemory === null ? [] : differences(JSON.parse(previousMemory.json), JSON.parse(memory.json))
   return jsonText(`{"memory":${memoryView(memory)},"differences":${JSON.stringify(changed)}}`)
 }
 

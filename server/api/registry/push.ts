@@ -39,7 +39,7 @@ export interface SentPush {
 }
 
 /** The handler of a push route: `store` stores all of it or throws, and returns the fields of the 202 response. */
-export function pushHandler(services: PushServices, store: (sent: SentPush) => Promise<object>) {
+export function pushHandler(services: PushServices, store: (pushRequest: SentPush) => Promise<object>) {
   return async ({ request }: { request: Request }): Promise<Response> => {
     const key = await services.guard.ingest(request)
     return services.ingestCounts.request(key, async () => {
@@ -124,8 +124,8 @@ function wrongSite(message: string, issue: Issue): AppError {
 /** A 400 that lists the issues; nothing of the push is stored. */
 export function invalidPush(issues: Issue[]): AppError {
   const first = issues[0]
-  const what = first === undefined ? '' : ` ${first.path || 'The body'} ${first.message}.`
-  return new AppError('invalid_body', `Nothing was stored.${what}`, { issues })
+  const issueText = first === undefined ? '' : ` ${first.path || 'The body'} ${first.message}.`
+  return new AppError('invalid_body', `Nothing was stored.${issueText}`, { issues })
 }
 
 /** Only these escapes make a character that cannot be stored: UTF-8 has none. */

@@ -61,9 +61,10 @@ export function toolView(stored: StoredTool): string {
 
 /** `versions` may contain one more than is shown, so that the last one shown can be compared too. */
 export function toolHistory({ tool, versions }: { tool: StoredTool; versions: ToolVersion[] }): string {
-  const shown = versions.slice(0, limits.versionsShownMax).map(({ version, atMs, change, json }, at) => {
-    const before = versions[at + 1]
-    const changed = before === undefined ? [] : differences(JSON.parse(before.json), JSON.parse(json))
+  const shown = versions.slice(0, limits.versionsShownMax).map(({ version, atMs, change, json }, index) => {
+    const previousVersion = versions[index + 1]
+    const changed =
+      previousVersion === undefined ? [] : differences(JSON.parse(previousVersion.json), JSON.parse(json))
     return withField({ version, at: isoTime(atMs), change, differences: changed }, 'tool', json)
   })
   return `{"tool":${toolView(tool)},"versions":[${shown.join(',')}]}`
@@ -85,12 +86,12 @@ function tokenCost(tool: Fields): { tokens: number; estimated: boolean } {
 /** `text` is the snapshot's where numbers are spelled otherwise; a missing score is computed. */
 export function* memoryRecord(
   snapshot: Fields,
-  sent: number | null,
+  sentScore: number | null,
   text?: string,
 ): Steps<Pick<MemoryPush, 'digest' | 'json' | 'score' | 'computed'>> {
-  const score = sent ?? computedScore(snapshot)
+  const score = sentScore ?? computedScore(snapshot)
   const json = text ?? (yield* textInSteps(snapshot))
-  return { digest: yield* digestInSteps([snapshot, score]), json, score, computed: sent === null }
+  return { digest: yield* digestInSteps([snapshot, score]), json, score, computed: sentScore === null }
 }
 
 /** The share of its six parts that are filled in (contract §5), 0 to 100, rounded. */
@@ -133,27 +134,27 @@ export interface Difference {
 }
 
 /** The differences field by field, sorted by name; values too long to show are omitted. */
-export function differences(before: unknown, after: unknown): Difference[] {
-  const found: Difference[] = []
-  compare(before, after, '', found)
-  return found
+export function differences(oldValue: unknown, newValue: unknown): Difference[] {
+  const results: Difference[] = []
+  compare(oldValue, newValue, '', results)
+  return results
 }
 
-function compare(before: unknown, after: unknown, path: string, found: Difference[]): void {
-  if (found.length >= limits.differencesMax || canonicalText(before) === canonicalText(after)) return
-  const old = fieldsOf(before)
-  const now = fieldsOf(after)
-  if (old === null || now === null || Array.isArray(before) !== Array.isArray(after)) {
-    found.push({ path, change: 'changed', ...shown('before', before), ...shown('after', after) })
+function compare(oldValue: unknown, newValue: unknown, path: string, results: Difference[]): void {
+  if (results.length >= limits.differencesMax || canonicalText(oldValue) === canonicalText(newValue)) return
+  const old = fieldsOf(oldValue)
+  const now = fieldsOf(newValue)
+  if (old === null || now === null || Array.isArray(oldValue) !== Array.isArray(newValue)) {
+    results.push({ path, change: 'changed', ...shown('before', oldValue), ...shown('after', newValue) })
     return
   }
   const names = [...new Set([...old.keys(), ...now.keys()])]
-  for (const name of Array.isArray(before) ? names : names.sort()) {
-    if (found.length >= limits.differencesMax) return
+  for (const name of Array.isArray(oldValue) ? names : names.sort()) {
+    if (results.length >= limits.differencesMax) return
     const inner = `${path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
-    if (!now.has(name)) found.push({ path: inner, change: 'removed', ...shown('before', old.get(name)) })
-    else if (!old.has(name)) found.push({ path: inner, change: 'added', ...shown('after', now.get(name)) })
-    else compare(old.get(name), now.get(name), inner, found)
+    if (!now.has(name)) results.push({ path: inner, change: 'removed', ...shown('before', old.get(name)) })
+    else if (!old.has(name)) results.push({ path: inner, change: 'added', ...shown('after', now.get(name)) })
+    else compare(old.get(name), now.get(name), inner, results)
   }
 }
 

@@ -29,12 +29,12 @@ export function toolRoutes(services: ToolRoutesServices) {
   return new Elysia()
     .post(
       '/v1/sdk/tools',
-      pushHandler(services, (sent) => push(services, sent)),
+      pushHandler(services, (pushRequest) => push(services, pushRequest)),
       { parse: 'none' },
     )
     .get('/v1/tools', async ({ request }) => list(services, request, await gateway(request)))
     .get('/v1/tools/:siteId/:name', async ({ request, params }) =>
-      one(services, request, await gateway(request), params),
+      readTool(services, request, await gateway(request), params),
     )
     .get('/api/tools/calls', async ({ request }) => {
       const orgId = await dashboard(request)
@@ -44,21 +44,24 @@ export function toolRoutes(services: ToolRoutesServices) {
     })
     .get('/api/tools', async ({ request }) => list(services, request, await dashboard(request)))
     .get('/api/tools/:siteId/:name', async ({ request, params }) =>
-      one(services, request, await dashboard(request), params),
+      readTool(services, request, await dashboard(request), params),
     )
 }
 
 /** Stores all tools of the body or none; returns the number received. */
-async function push(services: ToolRoutesServices, sent: SentPush): Promise<{ tools: number }> {
-  const mode = readQuery(sent.request, { mode: 'one' }).one('mode')
+async function push(services: ToolRoutesServices, pushRequest: SentPush): Promise<{ tools: number }> {
+  const mode = readQuery(pushRequest.request, { mode: 'one' }).one('mode')
   if (mode !== undefined && mode !== 'replace') throw invalidQuery('mode', 'mode must be replace or omitted')
-  const { siteId, body, exact } = await readPush(services, sent, toolsBodyModel, 2)
+  const { siteId, body, exact } = await readPush(services, pushRequest, toolsBodyModel, 2)
   const tools = body['tools'] as unknown[]
-  const records = await inSlices(toolRecords(tools, exact?.['tools'] as string[] | undefined), sent.work)
+  const records = await inSlices(
+    toolRecords(tools, exact?.['tools'] as string[] | undefined),
+    pushRequest.work,
+  )
   const result = await writeOrExplain(
     services,
     services.store.registry.pushTools({
-      orgId: sent.key.orgId,
+      orgId: pushRequest.key.orgId,
       siteId,
       tools: records,
       replace: mode === 'replace',
@@ -72,10 +75,15 @@ async function push(services: ToolRoutesServices, sent: SentPush): Promise<{ too
   return { tools: tools.length }
 }
 
-function overIssue(over: 'sites' | 'tools') {
-  const [path, max] = over === 'sites' ? ['siteId', limits.sitesPerOrgMax] : ['tools', limits.toolsPerSiteMax]
-  const whose = over === 'sites' ? 'organization' : 'site'
-  return { path: String(path), code: 'too_many', message: `exceeds the limit of ${max} ${over} per ${whose}` }
+function overIssue(resource: 'sites' | 'tools') {
+  const [path, max] =
+    resource === 'sites' ? ['siteId', limits.sitesPerOrgMax] : ['tools', limits.toolsPerSiteMax]
+  const owner = resource === 'sites' ? 'organization' : 'site'
+  return {
+    path: String(path),
+    code: 'too_many',
+    message: `exceeds the limit of ${max} ${resource} per ${owner}`,
+  }
 }
 
 async function list(
@@ -87,16 +95,17 @@ async function list(
   return jsonText(`{"tools":[${tools.join(',')}],"nextCursor":${JSON.stringify(nextCursor)}}`)
 }
 
-async function one(
+async function readTool(
   { store }: ToolRoutesServices,
   request: Request,
   orgId: string,
   { siteId, name }: { siteId: string; name: string },
 ): Promise<Response> {
   readQuery(request, {})
-  const found = await store.registry.tool({ orgId, siteId, name, limit: limits.versionsShownMax + 1 })
-  if (found === null) throw new AppError('not_found', 'No tool with this name has been pushed for this site.')
-  return jsonText(toolHistory(found))
+  const history = await store.registry.tool({ orgId, siteId, name, limit: limits.versionsShownMax + 1 })
+  if (history === null)
+    throw new AppError('not_found', 'No tool with this name has been pushed for this site.')
+  return jsonText(toolHistory(history))
 }
 
 interface ToolFilter {
@@ -121,15 +130,15 @@ async function readToolPage(
   if (removed !== undefined && !['true', 'false'].includes(removed))
     throw invalidQuery('removed', 'removed must be true or false')
   const isFiltered = siteIds !== undefined || removed !== undefined
-  const given: ToolFilter = { siteIds: [...new Set(siteIds)].sort(), withRemoved: removed === 'true' }
+  const requestFilter: ToolFilter = { siteIds: [...new Set(siteIds)].sort(), withRemoved: removed === 'true' }
   const cursor = readCursor<ToolFilter, Position>(
     cursorCipher,
     cursorPurpose,
     orgId,
     query,
-    isFiltered ? given : null,
+    isFiltered ? requestFilter : null,
   )
-  const filter = cursor?.filters ?? given
+  const filter = cursor?.filters ?? requestFilter
   const { tools, hasMore } = await store.registry.tools({
     orgId,
     ...filter,
@@ -197,16 +206,21 @@ async function siteCalls(
   siteId: string,
   { sinceMs, untilMs, before: earlier }: Period,
 ): Promise<ToolCallRow[]> {
-  const of = { orgId, by: 'tool' as const, types, siteIds: [siteId] }
-  const [now, before, durations] = await Promise.all([
-    events.breakdown({ ...of, sinceMs, untilMs, stepMs: null }),
-    events.breakdown({ ...of, ...earlier, stepMs: null }),
+  const scope = { orgId, by: 'tool' as const, types, siteIds: [siteId] }
+  const [now, previousCounts, durations] = await Promise.all([
+    events.breakdown({ ...scope, sinceMs, untilMs, stepMs: null }),
+    events.breakdown({ ...scope, ...earlier, stepMs: null }),
     events.durations({ orgId, types, siteIds: [siteId], sinceMs, untilMs, stepMs: null }),
   ])
-  return callRows(siteId, now, before, durations)
+  return callRows(siteId, now, previousCounts, durations)
 }
 
-function callRows(siteId: string, now: Breakdown, before: Breakdown, durations: Durations): ToolCallRow[] {
+function callRows(
+  siteId: string,
+  now: Breakdown,
+  previousCounts: Breakdown,
+  durations: Durations,
+): ToolCallRow[] {
   const rows = new Map<string | null, ToolCallRow & { lastMs: number }>()
   const rowOf = (name: string | null) => {
     const row = rows.get(name) ?? {
@@ -229,7 +243,7 @@ function callRows(siteId: string, now: Breakdown, before: Breakdown, durations: 
     row.outcomes[outcome] = (Object.hasOwn(row.outcomes, outcome) ? (row.outcomes[outcome] ?? 0) : 0) + count
     row.lastMs = Math.max(row.lastMs, lastMs)
   }
-  for (const { value, count } of before.rows) rowOf(value).before += count
+  for (const { value, count } of previousCounts.rows) rowOf(value).before += count
   for (const { tool, startMs: _, ...took } of durations.rows) rowOf(tool).took = took
   return [...rows.values()].map(({ lastMs, ...row }) => ({
     ...row,

@@ -48,15 +48,15 @@ async function list(
 ): Promise<Response> {
   const query = readQuery(request, listParameters)
   const limit = readLimit(query, limits.tracesPageDefault, limits.tracesPageMax)
-  const given = readFilter(query)
+  const requestFilter = readFilter(query)
   const cursor = readCursor<EventFilter, Position>(
     cursorCipher,
     'sessions-cursor',
     orgId,
     query,
-    Object.keys(given).length > 0 ? given : null,
+    Object.keys(requestFilter).length > 0 ? requestFilter : null,
   )
-  const filter = cursor?.filters ?? given
+  const filter = cursor?.filters ?? requestFilter
   const page = await store.sessions.page({
     orgId,
     filter,
@@ -82,7 +82,7 @@ async function story(
   const query = readQuery(request, { limit: 'one', cursor: 'one' })
   const limit = readLimit(query, limits.tracesPageMax, limits.tracesPageMax)
   const cursor = readCursor<string, Position>(cursorCipher, 'session-cursor', orgId, query, id)
-  const found = await store.sessions.story({
+  const sessionStory = await store.sessions.story({
     orgId,
     sessionId: id,
     after: cursor?.position ?? null,
@@ -91,8 +91,8 @@ async function story(
     bytesMax: limits.pageBytesMax,
     eventsMax: limits.sessionEventsMax,
   })
-  if (found === null) throw new AppError('not_found', 'No session has this id.')
-  const { session, events, next, ceilingSeq } = found
+  if (sessionStory === null) throw new AppError('not_found', 'No session has this id.')
+  const { session, events, next, ceilingSeq } = sessionStory
   const nextCursor = next && encodeCursor(cursorCipher, 'session-cursor', orgId, id, { ...next, ceilingSeq })
   const texts = events.map(({ json }) => json).join(',')
   const view = JSON.stringify(sessionView(session))

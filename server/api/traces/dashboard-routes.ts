@@ -50,12 +50,12 @@ export function dashboardTraceRoutes({ store, cursorCipher, signIns }: Dashboard
           judgedSince(store),
         ])
         const { key = null, observedBy = null } = event.provenance ?? {}
-        const named = keys.filter(({ id }) => id === key || id === observedBy)
-        const about = {
-          keys: Object.fromEntries(named.map(({ id, label }) => [id, label])),
+        const eventKeys = keys.filter(({ id }) => id === key || id === observedBy)
+        const extraFields = {
+          keys: Object.fromEntries(eventKeys.map(({ id, label }) => [id, label])),
           judgedSince: judgedSinceMs === null ? null : isoTime(judgedSinceMs),
         }
-        return jsonText(`${receivedJson(event).slice(0, -1)},${JSON.stringify(about).slice(1)}`)
+        return jsonText(`${receivedJson(event).slice(0, -1)},${JSON.stringify(extraFields).slice(1)}`)
       })
       // Every role sees which key sent an event, so every role sees its name.
       .get('/api/key-labels', async ({ request }) => {

@@ -123,7 +123,7 @@ const contentTypes = {
 }
 
 function formatOf(type: ExportType): string {
-  return Object.entries(exportFormats).find(([, each]) => each === type)![0]
+  return Object.entries(exportFormats).find(([, mediaType]) => mediaType === type)![0]
 }
 
 async function* ndjsonParts(
@@ -155,7 +155,8 @@ const pieceEvents = 250
  * can read a piece before it counts as stalled.
  */
 function* pieces(events: StoredEvent[]): Generator<StoredEvent[]> {
-  for (let at = 0; at < events.length; at += pieceEvents) yield events.slice(at, at + pieceEvents)
+  for (let offset = 0; offset < events.length; offset += pieceEvents)
+    yield events.slice(offset, offset + pieceEvents)
 }
 
 /** The size of one page. A walk holds two pages in memory, and several walks run concurrently. */
@@ -172,8 +173,8 @@ export async function* walkEvents(
   ceilingSeq: number,
   provenance: boolean,
 ): AsyncGenerator<StoredEvent[]> {
-  const read = (before: EventPosition | null) =>
-    events.page({ orgId, filter, ...walkPage, before, ceilingSeq, provenance })
+  const read = (position: EventPosition | null) =>
+    events.page({ orgId, filter, ...walkPage, before: position, ceilingSeq, provenance })
   let reading: ReturnType<typeof read> | null = read(null)
   while (reading !== null) {
     const page: Awaited<ReturnType<typeof read>> = await reading
@@ -289,8 +290,8 @@ function writeDoubled(json: string, from: number): number {
   const target = rows
   const bytes = source.write(json)
   let end = from
-  for (let at = 0; at < bytes; at++) {
-    const byte = source[at]!
+  for (let index = 0; index < bytes; index++) {
+    const byte = source[index]!
     target[end++] = byte
     if (byte === quote) target[end++] = quote
   }

@@ -111,7 +111,7 @@ function requireSmall(query: Query, filter: EventFilter): void {
     name,
     chars: (query.many(name) ?? []).join().length,
   }))
-  const { name } = sizes.reduce((most, one) => (one.chars > most.chars ? one : most))
+  const { name } = sizes.reduce((largest, size) => (size.chars > largest.chars ? size : largest))
   throw invalidQuery(
     name,
     `all filters together must have at most ${limits.filterBytesMax} bytes`,
@@ -141,21 +141,21 @@ export async function readPage(
   query: Query,
   provenance = false, // adds to each event who says so
 ): Promise<TracePage> {
-  const given = readFilter(query)
+  const requestFilter = readFilter(query)
   const limit = readLimit(query, limits.tracesPageDefault, limits.tracesPageMax)
   const cursor = query.one('cursor')
   const walk =
     cursor === undefined
-      ? { filter: given, before: null, ceilingSeq: null }
-      : decodeCursor(services.cursorCipher, cursor, orgId, given)
-  const { filter, before, ceilingSeq } = walk
+      ? { filter: requestFilter, before: null, ceilingSeq: null }
+      : decodeCursor(services.cursorCipher, cursor, orgId, requestFilter)
+  const { filter, before: position, ceilingSeq } = walk
   const bytesMax = limits.pageBytesMax
   const page = await services.events.page({
     orgId,
     filter,
     limit,
     bytesMax,
-    before,
+    before: position,
     ceilingSeq,
     provenance,
   })
@@ -175,19 +175,19 @@ interface Walk {
 
 const purpose = 'traces-cursor'
 
-function encodeCursor(cursorCipher: Cipher, { orgId, filter, before, ceilingSeq }: Walk): string {
-  return cursorCipher.encrypt(purpose, [orgId, filter, before.occurredAtMs, before.seq, ceilingSeq])
+function encodeCursor(cursorCipher: Cipher, { orgId, filter, before: position, ceilingSeq }: Walk): string {
+  return cursorCipher.encrypt(purpose, [orgId, filter, position.occurredAtMs, position.seq, ceilingSeq])
 }
 
 /**
  * Decodes a cursor for `orgId`. `given` is the filter of the request: empty or equal to the cursor's own. Throws 400
  * for another filter, another organization or an invalid cursor (contract §6).
  */
-function decodeCursor(cursorCipher: Cipher, text: string, orgId: string, given: EventFilter): Walk {
+function decodeCursor(cursorCipher: Cipher, text: string, orgId: string, requestFilter: EventFilter): Walk {
   const opened = cursorCipher.decrypt(purpose, text) as [string, EventFilter, number, number, number] | null
   if (!opened || opened[0] !== orgId) throw invalidQuery('cursor', 'Invalid cursor.')
   const [, filter, occurredAtMs, seq, ceilingSeq] = opened
-  if (Object.keys(given).length > 0 && fingerprint(given) !== fingerprint(filter)) {
+  if (Object.keys(requestFilter).length > 0 && fingerprint(requestFilter) !== fingerprint(filter)) {
     throw invalidQuery(
       'cursor',
       'This cursor was issued for other filters. Send it without filters or with the same ones.',

@@ -14,7 +14,7 @@ test('the steps cover exactly the range in every zone', () => {
       const { edges } = spanOf({ sinceMs, untilMs: sinceMs + lengthMs }, now, name)
       expect(edges[0]).toBe(sinceMs)
       expect(edges.at(-1)).toBe(sinceMs + lengthMs)
-      expect(edges.every((ms, at) => at === 0 || ms > edges[at - 1]!)).toBe(true)
+      expect(edges.every((ms, index) => index === 0 || ms > edges[index - 1]!)).toBe(true)
       expect(edges.length).toBeLessThanOrEqual(104)
     }),
   )

@@ -67,16 +67,18 @@ const hoursWorthCounting = 12
 
 /** Whether hourly counts suffice: they have type, outcome and site, in whole hours. */
 function hourlyCountsSuffice(filter: EventFilter, now: number): boolean {
-  const { types: _types, outcomes: _outcomes, siteIds: _siteIds, sinceMs, untilMs, ...others } = filter
+  const { types: _types, outcomes: _outcomes, siteIds: _siteIds, sinceMs, untilMs, ...otherFilters } = filter
   const onTheHour = [sinceMs, untilMs].every((ms) => ms === undefined || ms % hourMs === 0)
   const lengthMs = (untilMs ?? now) - (sinceMs ?? (untilMs ?? now) - dayMs)
-  return onTheHour && lengthMs >= hoursWorthCounting * hourMs && Object.keys(others).length === 0
+  return onTheHour && lengthMs >= hoursWorthCounting * hourMs && Object.keys(otherFilters).length === 0
 }
 
 function matcher(types: string[] | undefined): (type: string) => boolean {
   if (types === undefined || types.length === 0) return () => true
   return (type) =>
-    types.some((each) => (each.endsWith('.*') ? type.startsWith(each.slice(0, -1)) : type === each))
+    types.some((pattern) =>
+      pattern.endsWith('.*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern,
+    )
 }
 
 function counter({ edges, stepMs }: Span) {

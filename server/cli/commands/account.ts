@@ -59,8 +59,8 @@ export const account: Noun = {
         }
       },
       work: create,
-      print({ email: address, role: given, operator, link }) {
-        const created = `Created the account ${cell(address)} (${cell(given)}${operator === true ? ', operator' : ''}).`
+      print({ email: address, role: roleName, operator, link }) {
+        const created = `Created the account ${cell(address)} (${cell(roleName)}${operator === true ? ', operator' : ''}).`
         return link === null ? created : `${created}\n${linkText(link)}`
       },
     }),
@@ -77,14 +77,14 @@ export const account: Noun = {
           accounts,
           'No accounts. Create one with "sightglass account create".',
           ['EMAIL', 'ROLES', 'OPERATOR', 'ID', 'CREATED'],
-          (each) => [
-            cell(each['email']),
-            rows(each['memberships'])
-              .map(({ orgSlug, role: held }) => `${cell(orgSlug)}:${cell(held)}`)
+          (accountRow) => [
+            cell(accountRow['email']),
+            rows(accountRow['memberships'])
+              .map(({ orgSlug, role: memberRole }) => `${cell(orgSlug)}:${cell(memberRole)}`)
               .join(' '),
-            each['operator'] === true ? 'yes' : 'no',
-            cell(each['id']),
-            minute(each['createdAt']),
+            accountRow['operator'] === true ? 'yes' : 'no',
+            cell(accountRow['id']),
+            minute(accountRow['createdAt']),
           ],
         ),
     }),
@@ -110,9 +110,9 @@ export const account: Noun = {
       access: 'create',
       params: ({ values }) => ({ email: values.email, role: values.role, org: values.org }),
       async work(context, params) {
-        const who = await machineIn(context.store, params)
+        const actor = await machineIn(context.store, params)
         const request = { email: textOf(params, 'email'), role: readRole(textOf(params, 'role')) }
-        const { invitation, token } = await invite(context, who, request)
+        const { invitation, token } = await invite(context, actor, request)
         const { id, orgId, expiresAtMs } = invitation
         const link = `${context.baseUrl}/invitation#${token}`
         return {
@@ -124,8 +124,8 @@ export const account: Noun = {
           expiresAt: isoTime(expiresAtMs),
         }
       },
-      print: ({ email: address, role: given, link }) =>
-        `Send this link to ${cell(address)} (${cell(given)}). It works once, within 7 days:\n${cell(link)}`,
+      print: ({ email: address, role: roleName, link }) =>
+        `Send this link to ${cell(address)} (${cell(roleName)}). It works once, within 7 days:\n${cell(link)}`,
     }),
     dataCommand({
       name: 'account set-role',
@@ -136,13 +136,13 @@ export const account: Noun = {
       access: 'write',
       params: ({ values }) => ({ email: values.email, role: values.role, org: values.org }),
       async work(context, params) {
-        const who = await machineIn(context.store, params)
-        const found = await requireAccount(context.store, params)
-        const given = readRole(textOf(params, 'role'))
-        await changeRole(context, who, found.id, given)
-        return { accountId: found.id, email: found.email, role: given, orgId: who.orgId }
+        const actor = await machineIn(context.store, params)
+        const member = await requireAccount(context.store, params)
+        const newRole = readRole(textOf(params, 'role'))
+        await changeRole(context, actor, member.id, newRole)
+        return { accountId: member.id, email: member.email, role: newRole, orgId: actor.orgId }
       },
-      print: ({ email: address, role: given }) => `Role of ${cell(address)}: ${cell(given)}.`,
+      print: ({ email: address, role: roleName }) => `Role of ${cell(address)}: ${cell(roleName)}.`,
     }),
     dataCommand({
       name: 'account remove',
@@ -152,10 +152,10 @@ export const account: Noun = {
       access: 'write',
       params: ({ values }) => ({ email: values.email, org: values.org }),
       async work(context, params) {
-        const who = await machineIn(context.store, params)
-        const found = await requireAccount(context.store, params)
-        await removeMember(context, who, found.id)
-        return { accountId: found.id, email: found.email, orgId: who.orgId }
+        const actor = await machineIn(context.store, params)
+        const member = await requireAccount(context.store, params)
+        await removeMember(context, actor, member.id)
+        return { accountId: member.id, email: member.email, orgId: actor.orgId }
       },
       print: ({ email: address }) => `${cell(address)} is no longer a member.`,
     }),
@@ -206,32 +206,33 @@ async function passwordFromStdin(): Promise<string> {
 async function create(context: WorkContext, params: Params): Promise<Json> {
   const { store, clock } = context
   const address = readEmail(textOf(params, 'email'))
-  const given = textOf(params, 'role') as Role
+  const accountRole = textOf(params, 'role') as Role
   const password = textOrNull(params, 'password')
   const org = await requireOrg(store, textOf(params, 'org'))
   if (password !== null) checkPasswordRules(password, address)
   if (await findAccountByEmail(store, address))
     throw new AppError('conflict', `An account with the email ${address} already exists.`)
   // The first owner is operator too: somebody has to be.
-  const operator = flagOf(params, 'operator') || (given === 'owner' && !(await store.accounts.ownerExists()))
+  const operator =
+    flagOf(params, 'operator') || (accountRole === 'owner' && !(await store.accounts.ownerExists()))
   const passwordHash = await hashPassword(password ?? newToken())
   const now = clock.now()
-  const made: Account = { id: newId('usr'), email: address, passwordHash, operator, createdAtMs: now }
-  const link = password === null ? passwordLink(context, made.id) : null
-  const metadata = { email: address, role: given, operator, passwordSet: password !== null }
-  const act = { action: 'account.created', target: made.id, metadata }
+  const newAccount: Account = { id: newId('usr'), email: address, passwordHash, operator, createdAtMs: now }
+  const link = password === null ? passwordLink(context, newAccount.id) : null
+  const metadata = { email: address, role: accountRole, operator, passwordSet: password !== null }
+  const act = { action: 'account.created', target: newAccount.id, metadata }
   await store.accounts.create({
-    account: made,
+    account: newAccount,
     orgId: org.id,
-    role: given,
+    role: accountRole,
     ...(link === null ? {} : { link: link.link }),
     audit: auditEntry({ orgId: org.id, actor: 'cli' }, act, now),
   })
   const shown = link?.shown ?? { link: null, linkExpiresAt: null }
   return {
-    id: made.id,
+    id: newAccount.id,
     email: address,
-    role: given,
+    role: accountRole,
     orgId: org.id,
     operator,
     createdAt: isoTime(now),
@@ -241,15 +242,15 @@ async function create(context: WorkContext, params: Params): Promise<Json> {
 
 async function list({ store }: WorkContext): Promise<Json> {
   const slugs = new Map((await store.orgs.list()).map((org) => [org.id, org.slug]))
-  const accounts = (await store.accounts.list()).map((each) => ({
-    id: each.id,
-    email: each.email,
-    operator: each.operator,
-    createdAt: isoTime(each.createdAtMs),
-    memberships: each.memberships.map(({ orgId, role: held }) => ({
+  const accounts = (await store.accounts.list()).map((storedAccount) => ({
+    id: storedAccount.id,
+    email: storedAccount.email,
+    operator: storedAccount.operator,
+    createdAt: isoTime(storedAccount.createdAtMs),
+    memberships: storedAccount.memberships.map(({ orgId, role: memberRole }) => ({
       orgId,
       orgSlug: slugs.get(orgId) ?? null,
-      role: held,
+      role: memberRole,
     })),
   }))
   return { accounts }
@@ -280,9 +281,9 @@ function linkText(link: Json | undefined): string {
 
 function setOperator(operator: boolean): Work {
   return async ({ store, clock }, params) => {
-    const { id, email: address, operator: before } = await requireAccount(store, params)
-    if (before === operator) return { accountId: id, email: address, operator }
-    const metadata = { email: address, before: { operator: before }, after: { operator } }
+    const { id, email: address, operator: wasOperator } = await requireAccount(store, params)
+    if (wasOperator === operator) return { accountId: id, email: address, operator }
+    const metadata = { email: address, before: { operator: wasOperator }, after: { operator } }
     const act = { action: 'account.operator_changed', target: id, metadata }
     const audit = auditEntry({ orgId: applianceOrgId, actor: 'cli' }, act, clock.now())
     if ((await store.accounts.setOperator({ accountId: id, operator, audit })) === 'last_operator')

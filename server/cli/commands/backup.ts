@@ -49,13 +49,13 @@ export const backup: Noun = {
         passphrase: values['backup-passphrase'],
       }),
       // The settings of a running server apply where the command line names none.
-      async work({ store, clock, keyRing, location: own, server }, params) {
+      async work({ store, clock, keyRing, location: storeLocation, server }, params) {
         const dataDir = textOf(params, 'dataDir')
         const dir = textOrNull(params, 'dir') ?? server?.backups.dir ?? backupDirOf(dataDir, null)
         const passphrase = textOrNull(params, 'passphrase') ?? server?.backups.passphrase ?? null
-        const location = server?.backups.location ?? own ?? dataDir
+        const location = server?.backups.location ?? storeLocation ?? dataDir
         const ring = server?.backups.keyRing ?? keyRing?.() ?? null
-        const made = await createBackup({
+        const newBackup = await createBackup({
           dataDir,
           location,
           dir,
@@ -64,8 +64,8 @@ export const backup: Noun = {
           keyRing: ring,
           clock,
         })
-        await recordBackup(store, made, 'cli', clock.now())
-        const { path, name, bytes, sha256, events, manifest } = made
+        await recordBackup(store, newBackup, 'cli', clock.now())
+        const { path, name, bytes, sha256, events, manifest } = newBackup
         const { createdAt, schema, encryption } = manifest
         return { path, name, bytes, sha256, events, createdAt, schema, encrypted: encryption !== null }
       },
@@ -82,14 +82,17 @@ export const backup: Noun = {
       options: { 'backup-dir': backupDir },
       async run({ values }) {
         const dir = backupDirOf(values['data-dir'], values['backup-dir'])
-        const { own: views, others } = await sortBackups(dir, readOwner({ dataDir: values['data-dir'], dir }))
+        const { own: views, others: otherCount } = await sortBackups(
+          dir,
+          readOwner({ dataDir: values['data-dir'], dir }),
+        )
         const backups = views.map((view) => {
           const { checked: _unknownHere, ...json } = viewJson(view, null)
           return { path: view.path, ...json }
         })
-        printAnswer(values, { dir, backups, others }, () => {
-          const own = views.length === 0 ? `No backups of this appliance in ${dir}.` : list(views)
-          return others === 0 ? own : `${own}\n${othersText(others)}`
+        printAnswer(values, { dir, backups, others: otherCount }, () => {
+          const listText = views.length === 0 ? `No backups of this appliance in ${dir}.` : list(views)
+          return otherCount === 0 ? listText : `${listText}\n${othersText(otherCount)}`
         })
         return 0
       },
@@ -103,17 +106,26 @@ export const backup: Noun = {
         'sightglass backup verify sightglass-data/backups/sightglass-2026-06-23T031700Z-scheduled.backup',
       ],
       options: backupOptions,
-      async run({ words: [given], values }) {
-        if (given === undefined)
+      async run({ words: [backupPath], values }) {
+        if (backupPath === undefined)
           throw new UsageError(
             '"sightglass backup verify" needs the path of a backup',
             'sightglass backup list',
           )
-        const verdict = await checkBackup(resolve(given), values['backup-passphrase'])
+        const verdict = await checkBackup(resolve(backupPath), values['backup-passphrase'])
         const { ok, path, bytes, sha256, opened, problems, manifest } = verdict
         const { createdAt, schema, events, version, encryption } = manifest
-        const about = { createdAt, schema, events, version }
-        const answer = { ok, path, bytes, sha256, opened, encrypted: encryption !== null, ...about, problems }
+        const manifestFields = { createdAt, schema, events, version }
+        const answer = {
+          ok,
+          path,
+          bytes,
+          sha256,
+          opened,
+          encrypted: encryption !== null,
+          ...manifestFields,
+          problems,
+        }
         printAnswer(values, answer, () => verdictText(verdict))
         return ok ? 0 : 1
       },
@@ -200,15 +212,15 @@ async function undo({ words, values }: RestoreInvocation): Promise<number> {
   return 0
 }
 
-async function restoreFrom({ words: [given], values, settings }: RestoreInvocation): Promise<number> {
-  if (given === undefined)
+async function restoreFrom({ words: [backupPath], values, settings }: RestoreInvocation): Promise<number> {
+  if (backupPath === undefined)
     throw new UsageError('"sightglass restore" needs the path of a backup', 'sightglass backup list')
   copiesOf(openDatabaseAdmin(locationOf(values)))
   const dataDir = values['data-dir']
   const isFlag = settings.some(({ name, source }) => name === 'key-file' && source === 'flag')
   const request = {
     dataDir,
-    path: resolve(given),
+    path: resolve(backupPath),
     passphrase: values['backup-passphrase'],
     // A configured key ring stays outside of the folder; a file on the command line is copied into it.
     ...(isFlag ? { keyFile: values['key-file'] } : { keyFile: null, keyRing: keyRingOf(values) }),

@@ -34,18 +34,18 @@ export const completions: Noun = {
 
 /** First words, each with the second words that may follow. */
 function nouns(commands: Commands): Map<string, string[]> {
-  const found = new Map<string, string[]>()
+  const wordsByNoun = new Map<string, string[]>()
   for (const { name } of commands) {
     const [first = '', second] = name.split(' ')
-    found.set(first, [...(found.get(first) ?? []), ...(second === undefined ? [] : [second])])
+    wordsByNoun.set(first, [...(wordsByNoun.get(first) ?? []), ...(second === undefined ? [] : [second])])
   }
-  return found
+  return wordsByNoun
 }
 
 function bash(commands: Commands): string {
-  const cases = commands.map((each) => {
-    const pattern = each.name.includes(' ') ? `'${each.name}'` : `'${each.name} '*`
-    return `    ${pattern}) flags='${flagList(each)}' ;;`
+  const cases = commands.map((knownCommand) => {
+    const pattern = knownCommand.name.includes(' ') ? `'${knownCommand.name}'` : `'${knownCommand.name} '*`
+    return `    ${pattern}) flags='${flagList(knownCommand)}' ;;`
   })
   const serve = commands.find(({ name }) => name === 'serve')!
   const seconds = [...nouns(commands)]
@@ -77,8 +77,8 @@ ${valueFunction(commands)}
 complete -o filenames -F _sightglass sightglass`
 }
 
-function flagList(each: KnownCommand): string {
-  return flagsOf(each)
+function flagList(knownCommand: KnownCommand): string {
+  return flagsOf(knownCommand)
     .map((name) => `--${name}`)
     .join(' ')
 }
@@ -136,16 +136,17 @@ function fish(commands: Commands): string {
       return `complete -c sightglass -n __fish_use_subcommand -a ${word} -d ${quote(summary)}`
     }),
   ]
-  for (const each of commands) {
-    const [noun = '', second] = each.name.split(' ')
-    const seen = `__fish_seen_subcommand_from ${noun}`
+  for (const knownCommand of commands) {
+    const [noun = '', second] = knownCommand.name.split(' ')
+    const nounSeen = `__fish_seen_subcommand_from ${noun}`
     if (second !== undefined)
-      lines.push(`complete -c sightglass -n '${seen}' -a ${second} -d ${quote(each.summary)}`)
-    const both = second === undefined ? seen : `${seen}; and __fish_seen_subcommand_from ${second}`
-    for (const name of flagsOf(each)) {
-      const { value, choices, help } = each.options[name]!
+      lines.push(`complete -c sightglass -n '${nounSeen}' -a ${second} -d ${quote(knownCommand.summary)}`)
+    const condition =
+      second === undefined ? nounSeen : `${nounSeen}; and __fish_seen_subcommand_from ${second}`
+    for (const name of flagsOf(knownCommand)) {
+      const { value, choices, help } = knownCommand.options[name]!
       const takes = value === null ? '' : choices === undefined ? ' -r' : ` -x -a ${quote(choices.join(' '))}`
-      lines.push(`complete -c sightglass -n '${both}' -l ${name}${takes} -d ${quote(help)}`)
+      lines.push(`complete -c sightglass -n '${condition}' -l ${name}${takes} -d ${quote(help)}`)
     }
   }
   return lines.join('\n')

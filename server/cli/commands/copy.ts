@@ -146,15 +146,15 @@ const quietMs = 10_000
 function startProgress() {
   const { isTTY = false } = process.stderr
   let shownMs = performance.now()
-  let begun = { key: '', ms: 0 }
+  let stepStart = { key: '', ms: 0 }
   return {
     show(step: CopyStep): void {
       const nowMs = performance.now()
       const key = `${step.phase} ${step.pass}`
-      if (begun.key !== key) begun = { key, ms: nowMs }
+      if (stepStart.key !== key) stepStart = { key, ms: nowMs }
       if (!isTTY && nowMs - shownMs < quietMs) return
       shownMs = nowMs
-      const text = progressText(step, (nowMs - begun.ms) / 1_000)
+      const text = progressText(step, (nowMs - stepStart.ms) / 1_000)
       if (isTTY) process.stderr.write(`\r\u001b[K${text.slice(0, (process.stderr.columns || 80) - 1)}`)
       else print(text, 2)
     },
@@ -172,10 +172,10 @@ function progressText(step: CopyStep, seconds: number): string {
   if (phase === 'done' || phase === 'caught_up') return ''
   const share = Math.min(1, rows / Math.max(1, rowsTotal))
   const perSecond = rows / Math.max(0.001, seconds)
-  const left = share === 0 ? '' : `, ${durationText((seconds * (1 - share)) / share)} left`
+  const remainingText = share === 0 ? '' : `, ${durationText((seconds * (1 - share)) / share)} left`
   return (
     `${phaseNames[phase]}: ${count(rows)} of ${count(rowsTotal)} rows (${Math.floor(share * 100)} %), ` +
-    `${count(Math.round(perSecond))} rows/s, ${sizeText(Math.round(bytes / Math.max(0.001, seconds)))}/s${left}`
+    `${count(Math.round(perSecond))} rows/s, ${sizeText(Math.round(bytes / Math.max(0.001, seconds)))}/s${remainingText}`
   )
 }
 
@@ -234,8 +234,9 @@ function verdictTable({ checks }: CopyVerdict): string {
   const rows = groups.flatMap(([name]) => {
     const members = byGroup.get(name)
     if (members === undefined) return []
-    const sum = (side: 'source' | 'target') => count(members.reduce((all, one) => all + one[side].rows, 0))
-    const different = members.filter((one) => !isEqual(one)).map((one) => one.name)
+    const sum = (side: 'source' | 'target') =>
+      count(members.reduce((total, check) => total + check[side].rows, 0))
+    const different = members.filter((check) => !isEqual(check)).map((check) => check.name)
     return [
       [
         name,

@@ -93,9 +93,11 @@ export const demo: Noun = {
 /** Options of --live have no effect without it, and the other way round. */
 function refuseMixture({ values, settings }: Invocation<typeof demoOptions>): void {
   const wrong = values.live ? ['events'] : ['rate', 'url', 'key']
-  const found = settings.find(({ name, source }) => source === 'flag' && wrong.includes(name))
-  if (found === undefined) return
-  const problem = values.live ? `--${found.name} cannot be used with --live` : `--${found.name} needs --live`
+  const misusedFlag = settings.find(({ name, source }) => source === 'flag' && wrong.includes(name))
+  if (misusedFlag === undefined) return
+  const problem = values.live
+    ? `--${misusedFlag.name} cannot be used with --live`
+    : `--${misusedFlag.name} needs --live`
   throw new UsageError(problem, 'sightglass help demo')
 }
 
@@ -104,8 +106,8 @@ async function fill(
   { values: { org, seed, events } }: Invocation<typeof demoOptions>,
 ): Promise<Answer> {
   const nowMs = systemClock.now()
-  const begun = (await data.call('demo begin', { org, seed, events })) as Answer
-  const orgId = begun['orgId']!
+  const beginAnswer = (await data.call('demo begin', { org, seed, events })) as Answer
+  const orgId = beginAnswer['orgId']!
   const sums = { sent: 0, accepted: 0, deduped: 0, since: '', until: '' }
   for await (const batch of batches(seed, events, nowMs)) {
     const params = { orgId, body: JSON.stringify({ events: batch }) }
@@ -119,7 +121,7 @@ async function fill(
   }
   progress(null)
   const until = sums.until || isoTime(nowMs)
-  return { orgId, orgSlug: begun['orgSlug']!, siteId: demoSiteId, seed, ...sums, until }
+  return { orgId, orgSlug: beginAnswer['orgSlug']!, siteId: demoSiteId, seed, ...sums, until }
 }
 
 /** Full batches across days, so that a small demo is not thirty commits. */
@@ -134,10 +136,10 @@ async function* batches(seed: number, events: number, nowMs: number): AsyncGener
 }
 
 function filledText({ orgSlug, accepted, deduped, since, until }: Answer): string {
-  const known = Number(deduped) > 0 ? ` ${count(Number(deduped))} already existed.` : ''
+  const duplicateText = Number(deduped) > 0 ? ` ${count(Number(deduped))} already existed.` : ''
   const days = `${String(since).slice(0, 10)} to ${String(until).slice(0, 10)}`
   return [
-    `Stored ${count(Number(accepted))} demo events of the site ${demoSiteId} in ${orgSlug}, ${days}.${known}`,
+    `Stored ${count(Number(accepted))} demo events of the site ${demoSiteId} in ${orgSlug}, ${days}.${duplicateText}`,
     'To delete them: sightglass demo remove',
   ].join('\n')
 }
@@ -229,7 +231,8 @@ async function sendTo(target: PostTarget, values: LiveOptions, signal: AbortSign
   printAnswer(
     values,
     sums,
-    ({ sent, accepted, retries }) => `\nSent ${sent} events: ${accepted} stored, ${retries} retries.`,
+    ({ sent: sentCount, accepted, retries }) =>
+      `\nSent ${sentCount} events: ${accepted} stored, ${retries} retries.`,
   )
   return 0
 }
@@ -244,8 +247,8 @@ async function addressOf(data: StoreAccess): Promise<string> {
 
 async function mint(data: StoreAccess, org: string): Promise<{ id: string; key: string }> {
   const params = { kind: 'ingest', label: 'demo --live', org, site: [demoSiteId] }
-  const made = (await data.call('key create', params)) as Answer
-  return { id: String(made['id']), key: String(made['key']) }
+  const newKey = (await data.call('key create', params)) as Answer
+  return { id: String(newKey['id']), key: String(newKey['key']) }
 }
 
 /** One event per request, as most backends send them; several above 50 per second, to hold the rate. */
@@ -281,13 +284,13 @@ async function send(target: PostTarget, { rate, seed }: LiveOptions, signal: Abo
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (ms <= 0 || signal.aborted) return Promise.resolve()
-  return new Promise((done) => {
+  return new Promise((resolve) => {
     const timer = setTimeout(finish, ms)
     signal.addEventListener('abort', finish, { once: true })
     function finish() {
       clearTimeout(timer)
       signal.removeEventListener('abort', finish)
-      done()
+      resolve()
     }
   })
 }

@@ -25,13 +25,13 @@ export const doctor: Noun = {
       examples: ['sightglass doctor', 'sightglass doctor --json'],
       options: serveOptions,
       async run({ values }) {
-        const own = diagnosedOf(serveConfig(values))
-        const { dataDir } = own
+        const ownConfig = diagnosedOf(serveConfig(values))
+        const { dataDir } = ownConfig
         const server = await runningServer(dataDir)
         const state = server !== null && 'state' in server ? server.state : null
         const live =
           state !== null ? stateChecks(state) : [await withoutState(server, dataDir, locationOf(values))]
-        const config = state === null ? own : { ...state.options, dataDir }
+        const config = state === null ? ownConfig : { ...state.options, dataDir }
         const diagnosis = await diagnose({
           config,
           location: locationOf(values),

@@ -39,27 +39,27 @@ export const erase: Noun = {
         const kind = textOf(params, 'kind')
         if (kind !== 'session' && kind !== 'subject') throw new UsageError('kind must be session or subject')
         const org = await requireOrg(store, textOf(params, 'org'))
-        const who = { orgId: org.id, actor: 'cli' }
+        const actor = { orgId: org.id, actor: 'cli' }
         const id = newId('era')
         const run = { id, node: `the command line (${id})` }
         const erased = await eraseAll(
           { store, clock },
-          who,
+          actor,
           { kind, value: textOf(params, 'value') },
           { run },
         )
         return { orgId: org.id, orgSlug: org.slug, by: kind, ...erased, beyond: [...beyondErasure] }
       },
-      print: ({ orgSlug, by, events, deliveries, samples, logEmptied, beyond }) =>
+      print: ({ orgSlug, by: erasureKind, events, deliveries, samples, logEmptied, beyond }) =>
         [
-          `Erased ${counted(events, 'event')} of this ${by} in ${orgSlug}.`,
+          `Erased ${counted(events, 'event')} of this ${erasureKind} in ${orgSlug}.`,
           `Cleared copies: ${counted(deliveries, 'webhook delivery', 'webhook deliveries')}, ` +
             `${counted(samples, 'sample')} of rejected requests.`,
           ...(logEmptied === true
             ? []
             : ['Files of the database still hold copies; a running server removes them within a minute.']),
           'Out of reach:',
-          ...(Array.isArray(beyond) ? beyond : []).map((each) => `  ${String(each)}`),
+          ...(Array.isArray(beyond) ? beyond : []).map((place) => `  ${String(place)}`),
         ].join('\n'),
     }),
   ],
@@ -76,6 +76,6 @@ function erasureOf(session: string | null, subject: string | null, yes: boolean)
   return erasure
 }
 
-function counted(value: Json | undefined, one: string, many = `${one}s`): string {
-  return `${Number(value).toLocaleString('en-US')} ${value === 1 ? one : many}`
+function counted(value: Json | undefined, singular: string, plural = `${singular}s`): string {
+  return `${Number(value).toLocaleString('en-US')} ${value === 1 ? singular : plural}`
 }

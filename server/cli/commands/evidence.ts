@@ -47,10 +47,10 @@ export const evidence: Noun = {
       options: evidenceOptions,
       work: { '': readStored },
       run: (invocation) => {
-        const [named] = invocation.words
+        const [target] = invocation.words
         return withEvidence(invocation, (view, inForce) => {
-          if (named === undefined) printAnswer(invocation.values, view, ({ lists }) => listTable(lists))
-          else printAnswer(invocation.values, shown(named, view, inForce), shownText)
+          if (target === undefined) printAnswer(invocation.values, view, ({ lists }) => listTable(lists))
+          else printAnswer(invocation.values, shown(target, view, inForce), shownText)
         })
       },
     }),
@@ -77,8 +77,8 @@ export const evidence: Noun = {
         return { text: path === undefined ? null : readFile(path), trust }
       },
       async work({ store, clock }, params) {
-        const given = { text: textOrNull(params, 'text'), trust: flagOf(params, 'trust') }
-        return (await replacePack({ store, clock }, 'cli', given)) as unknown as Json
+        const packOptions = { text: textOrNull(params, 'text'), trust: flagOf(params, 'trust') }
+        return (await replacePack({ store, clock }, 'cli', packOptions)) as unknown as Json
       },
       print: (answer) => replacedText(answer as unknown as PackReplaced),
     }),
@@ -114,16 +114,17 @@ function readFile(path: string): string {
 const number = (value: number): string => value.toLocaleString('en-US')
 
 function statusText(view: EvidenceView): string {
-  const of = (kind: ListView['kind']): ListView[] => view.lists.filter((one) => one.kind === kind)
+  const listsOfKind = (kind: ListView['kind']): ListView[] =>
+    view.lists.filter((listView) => listView.kind === kind)
   const origin =
     view.origin === 'bundled' ? 'part of this release' : `stored ${view.storedAt} by ${view.storedBy}`
-  const old = view.lists.filter((one) => one.old && one.kind === 'networks').length
-  const keys = of('keys').length
+  const old = view.lists.filter((listView) => listView.old && listView.kind === 'networks').length
+  const keys = listsOfKind('keys').length
   const lines = [
     `Evidence pack of ${view.made.slice(0, 10)}, ${origin}, ${view.signed ? 'signed with the release key' : 'not signed'}.`,
     `Digest: ${view.digest}`,
-    `${of('networks').length} address lists with ${number(view.networks)} networks, ` +
-      `${of('host names').length} lists of host names, ${keys} key ${keys === 1 ? 'directory' : 'directories'}.`,
+    `${listsOfKind('networks').length} address lists with ${number(view.networks)} networks, ` +
+      `${listsOfKind('host names').length} lists of host names, ${keys} key ${keys === 1 ? 'directory' : 'directories'}.`,
     `The oldest list was last seen ${number(view.ageDays)} days ago.`,
   ]
   if (old > 0)
@@ -135,14 +136,14 @@ function statusText(view: EvidenceView): string {
 }
 
 function listTable(lists: ListView[]): string {
-  const rows = lists.map((one) => [
-    one.list,
-    one.operator,
-    one.kind,
-    number(one.count),
-    one.published ?? '',
-    one.seen,
-    one.old ? 'old' : '',
+  const rows = lists.map((listView) => [
+    listView.list,
+    listView.operator,
+    listView.kind,
+    number(listView.count),
+    listView.published ?? '',
+    listView.seen,
+    listView.old ? 'old' : '',
   ])
   return columns(['LIST', 'OPERATOR', 'HAS', 'COUNT', 'PUBLISHED', 'SEEN', ''], rows)
 }
@@ -152,52 +153,54 @@ type Shown =
   | { list: ListView; entries: string[] }
 
 /** A list with its entries, or the lists that contain an address. */
-function shown(named: string, view: EvidenceView, { pack, evidence }: EvidenceInForce): Shown & Answer {
-  const list = view.lists.find((one) => one.list === named)
+function shown(target: string, view: EvidenceView, { pack, evidence }: EvidenceInForce): Shown & Answer {
+  const list = view.lists.find((listView) => listView.list === target)
   if (list !== undefined) {
     const entries =
-      pack.lists.find((one) => one.list === named)?.networks ??
-      pack.hosts.find((one) => one.list === named)?.hostNames ??
-      pack.directories.find((one) => one.url === named)?.keys.map((key) => JSON.stringify(key)) ??
+      pack.lists.find((addressList) => addressList.list === target)?.networks ??
+      pack.hosts.find((hostList) => hostList.list === target)?.hostNames ??
+      pack.directories
+        .find((directory) => directory.url === target)
+        ?.keys.map((key) => JSON.stringify(key)) ??
       list.products
     return { list, entries } as unknown as Shown & Answer
   }
-  const matches = listsWith(evidence(), named)
+  const matches = listsWith(evidence(), target)
   if (matches === null)
-    throw new AppError('not_found', `"${named}" is neither an address nor a list of the evidence pack.`, {
+    throw new AppError('not_found', `"${target}" is neither an address nor a list of the evidence pack.`, {
       hint: 'sightglass evidence show lists them',
     })
-  const found = matches.map(({ list: name, index }) => {
-    const { operator, products } = view.lists.find((one) => one.list === name)!
-    const network = pack.lists.find((one) => one.list === name)!.networks[index]!
+  const listMatches = matches.map(({ list: name, index }) => {
+    const { operator, products } = view.lists.find((listView) => listView.list === name)!
+    const network = pack.lists.find((addressList) => addressList.list === name)!.networks[index]!
     return { list: name, network, operator, products }
   })
-  return { address: named, found } as unknown as Shown & Answer
+  return { address: target, found: listMatches } as unknown as Shown & Answer
 }
 
 function shownText(answer: Shown): string {
   if ('list' in answer) {
-    const { list, kind, operator, products, source, published, seen } = answer.list
+    const { list, kind, operator, products, source, published, seen: seenDate } = answer.list
     return [
       `${list}: ${kind} of ${operator}, for ${products.join(', ')}`,
-      `Source: ${source}${published === null ? '' : `, published ${published}`}, last seen ${seen}`,
+      `Source: ${source}${published === null ? '' : `, published ${published}`}, last seen ${seenDate}`,
       ...answer.entries.map((entry) => `  ${entry}`),
     ].join('\n')
   }
   if (answer.found.length === 0) return `${answer.address} is in no list.`
   return columns(
     ['LIST', 'NETWORK', 'OPERATOR', 'AGENTS'],
-    answer.found.map((one) => [one.list, one.network, one.operator, one.products.join(', ')]),
+    answer.found.map((match) => [match.list, match.network, match.operator, match.products.join(', ')]),
   )
 }
 
-function replacedText({ changed, digest, made, signature, origin, changes }: PackReplaced): string {
+function replacedText({ changed, digest, made: packDate, signature, origin, changes }: PackReplaced): string {
   if (!changed) return 'This pack is in force already.'
   const changeText = ({ list, change, networksAdded, networksRemoved }: ListChange): string =>
     `  ${list}: ${change}, +${number(networksAdded)} −${number(networksRemoved)}`
-  const what = origin === 'bundled' ? 'The pack of this release' : `The pack of ${made.slice(0, 10)}`
+  const packName = origin === 'bundled' ? 'The pack of this release' : `The pack of ${packDate.slice(0, 10)}`
   return [
-    `${what} is in force. ${signature === 'valid' ? 'It is signed with the release key.' : 'It is trusted without a valid signature.'}`,
+    `${packName} is in force. ${signature === 'valid' ? 'It is signed with the release key.' : 'It is trusted without a valid signature.'}`,
     `Digest: ${digest}`,
     ...(changes.length === 0 ? ['The lists are the same.'] : changes.map(changeText)),
   ].join('\n')

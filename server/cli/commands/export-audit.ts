@@ -51,15 +51,15 @@ async function run(invocation: Invocation<typeof options>): Promise<number> {
   return withData(invocation, 'write', async (data) => {
     const key = ring === null ? openSigningKey(dataDir) : ringSigningKey(ring)
     const output = openOutput(out, yes)
-    const begun = (await data.call('export audit begin', { org, format })) as unknown as Begun
-    const head = signHead(key, begun.orgId, begun.head, systemClock.now())
+    const exportStart = (await data.call('export audit begin', { org, format })) as unknown as Begun
+    const head = signHead(key, exportStart.orgId, exportStart.head, systemClock.now())
     const lines = format === 'proof' ? proofLines : format === 'csv' ? csvLines : jsonLines
-    for await (const text of lines(data, head, begun.trim)) output.write(text)
+    for await (const text of lines(data, head, exportStart.trim)) output.write(text)
     output.end()
     if (out !== null) {
-      const count = head.count - (begun.trim?.count ?? 0)
-      const done = { path: out, format, count, head: { ...head } }
-      print(json ? JSON.stringify(done) : `Wrote ${count} entries to ${out}.`)
+      const count = head.count - (exportStart.trim?.count ?? 0)
+      const summary = { path: out, format, count, head: { ...head } }
+      print(json ? JSON.stringify(summary) : `Wrote ${count} entries to ${out}.`)
     }
     return 0
   })
@@ -108,14 +108,14 @@ async function* csvLines(data: StoreAccess, head: SignedHead, trim: AuditTrim | 
 }
 
 async function* jsonLines(data: StoreAccess, head: SignedHead, trim: AuditTrim | null): Lines {
-  const begun = trim?.count ?? 0
+  const trimmedCount = trim?.count ?? 0
   yield '{"entries":['
   let comma = ''
   for await (const row of newestFirst(data, head, trim)) {
     yield comma + JSON.stringify(entryView(entryOf(row)))
     comma = ','
   }
-  yield `],"count":${head.count - begun},"head":${JSON.stringify(head)}}`
+  yield `],"count":${head.count - trimmedCount},"head":${JSON.stringify(head)}}`
 }
 
 /** The order of the API, so that both files compare equal. */
@@ -124,9 +124,9 @@ async function* newestFirst(
   head: SignedHead,
   trim: AuditTrim | null,
 ): AsyncGenerator<AuditRow> {
-  const begun = trim?.count ?? 0
-  for (let upTo = head.count; upTo > begun; upTo -= pageRows) {
-    const rows = await rowsOf(data, head, { afterSeq: Math.max(begun, upTo - pageRows), upTo })
+  const trimmedCount = trim?.count ?? 0
+  for (let upTo = head.count; upTo > trimmedCount; upTo -= pageRows) {
+    const rows = await rowsOf(data, head, { afterSeq: Math.max(trimmedCount, upTo - pageRows), upTo })
     yield* rows.reverse()
   }
 }

@@ -92,16 +92,16 @@ async function run(invocation: Invocation<typeof options>): Promise<number> {
 }
 
 async function makeBlocklist({ store, clock }: WorkContext, params: Params): Promise<Json> {
-  const format = formats.find((each) => each === textOf(params, 'format'))
+  const format = formats.find((formatName) => formatName === textOf(params, 'format'))
   if (format === undefined) throw new UsageError(`--format is one of ${formats.join(', ')}`)
-  const wanted: BlockChoice = {
+  const blockChoice: BlockChoice = {
     purposes: textsOf(params, 'purposes'),
     agents: textsOf(params, 'agents'),
     vendors: textsOf(params, 'vendors'),
     unverified: flagOf(params, 'unverified'),
   }
-  for (const purpose of wanted.purposes)
-    if (!purposes.some((each) => each === purpose))
+  for (const purpose of blockChoice.purposes)
+    if (!purposes.some((knownPurpose) => knownPurpose === purpose))
       throw new UsageError(`--purpose "${purpose}" is not one of ${purposes.join(', ')}`)
   const org = await requireOrg(store, textOf(params, 'org'))
   const nowMs = clock.now()
@@ -109,13 +109,13 @@ async function makeBlocklist({ store, clock }: WorkContext, params: Params): Pro
   const trafficOf = await readTraffic(store, org.id, sinceMs, nowMs)
   const oldBefore = isoTime(nowMs - numberOf(params, 'maxAgeDays') * dayMs).slice(0, 10)
   const { pack } = await evidenceOf(await store.evidence.read())
-  const blocklist = blocklistOf(wanted, pack, oldBefore, trafficOf)
+  const blocklist = blocklistOf(blockChoice, pack, oldBefore, trafficOf)
   const text = blocklistWriters[format](blocklist, {
-    command: commandText(format, wanted),
+    command: commandText(format, blockChoice),
     since: isoTime(sinceMs).slice(0, 10),
     until: isoTime(nowMs).slice(0, 10),
   })
-  const act = { action: 'blocklist.exported', target: org.id, metadata: { format, ...wanted } }
+  const act = { action: 'blocklist.exported', target: org.id, metadata: { format, ...blockChoice } }
   await store.audit.append(auditEntry({ orgId: org.id, actor: 'cli' }, act, nowMs))
   const agents = blocklist.everywhere.length + blocklist.outside.flatMap((rule) => rule.agents).length
   return { text, agents }
@@ -139,11 +139,11 @@ async function readTraffic(
   const byName = new Map<string, AgentTraffic>()
   for (const { value, count, firstMs, lastMs } of rows) {
     if (value === null || firstMs > nowMs) continue
-    const known = byName.get(value) ?? { requests: 0, firstMs: null, lastMs: null }
+    const traffic = byName.get(value) ?? { requests: 0, firstMs: null, lastMs: null }
     byName.set(value, {
-      requests: known.requests + count,
-      firstMs: Math.min(known.firstMs ?? firstMs, firstMs),
-      lastMs: Math.max(known.lastMs ?? lastMs, lastMs),
+      requests: traffic.requests + count,
+      firstMs: Math.min(traffic.firstMs ?? firstMs, firstMs),
+      lastMs: Math.max(traffic.lastMs ?? lastMs, lastMs),
     })
   }
   return ({ name }) => byName.get(name) ?? { requests: 0, firstMs: null, lastMs: null }

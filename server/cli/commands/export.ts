@@ -159,9 +159,9 @@ async function exportTraces(invocation: Invocation<typeof traceOptions>): Promis
       const manifest = manifestOf(orgId, ceilingSeq, files)
       if (out === null) await writer.manifest(folder, manifest)
       const { rows: count } = manifest
-      const where = out ?? folder
-      const answer = { path: where, format, count, files: files.length }
-      print(values.json ? JSON.stringify(answer) : `Wrote ${count} events to ${where}.`)
+      const outputPath = out ?? folder
+      const answer = { path: outputPath, format, count, files: files.length }
+      print(values.json ? JSON.stringify(answer) : `Wrote ${count} events to ${outputPath}.`)
       return 0
     } finally {
       await writer.close()
@@ -176,8 +176,9 @@ function emptyFolder(folder: string, replace: boolean): string {
   if (!names.includes(manifestName))
     throw new AppError('conflict', `${folder} is not empty and not of an earlier export.`)
   requireReplaceable(folder, replace)
-  const own = names.filter((name) => /^(?:dt=\d{4}-\d\d-\d\d|part-\d+\.parquet)$/.test(name))
-  for (const name of [manifestName, ...own]) rmSync(join(folder, name), { recursive: true, force: true })
+  const exportedNames = names.filter((name) => /^(?:dt=\d{4}-\d\d-\d\d|part-\d+\.parquet)$/.test(name))
+  for (const name of [manifestName, ...exportedNames])
+    rmSync(join(folder, name), { recursive: true, force: true })
   return folder
 }
 
@@ -210,10 +211,10 @@ async function* eventRowsOf(
   data: StoreAccess,
   query: { orgId: string; ceilingSeq: number; filter: string },
 ): AsyncGenerator<EventRow[]> {
-  const read = (before: Json) =>
+  const read = (position: Json) =>
     data.call('export traces page', {
       ...query,
-      before,
+      before: position,
       withRecords: true,
     }) as unknown as Promise<RecordsPage>
   let reading: ReturnType<typeof read> | null = read(null)
@@ -233,12 +234,12 @@ async function* traceLines(
 ): AsyncGenerator<Part> {
   const { orgId, ceilingSeq } = await begin(data, query)
   if (query.format === 'csv') yield { text: csvRow(csvColumns, false), count: 0 }
-  const read = (before: Json) =>
+  const read = (position: Json) =>
     data.call('export traces page', {
       orgId,
       filter: query.filter,
       ceilingSeq,
-      before,
+      before: position,
       withRecords: withRecords || query.format === 'csv',
     }) as unknown as Promise<RecordsPage>
   let count = 0

@@ -22,11 +22,11 @@ export const help: Noun = {
       examples: ['sightglass help key create'],
       options: {},
       run({ words, commands, values }) {
-        const found = commandsNamed(words.join(' '), commands)
-        if (values.json) print(JSON.stringify({ version, verbs: found.map(json) }))
+        const matches = commandsNamed(words.join(' '), commands)
+        if (values.json) print(JSON.stringify({ version, verbs: matches.map(json) }))
         else if (words.length === 0) print(overview(commands))
-        else if (found.length === 1 && found[0]) print(page(found[0]))
-        else print(`${list(found)}\n\nsightglass help ${found[0]?.name} shows the options.`)
+        else if (matches.length === 1 && matches[0]) print(page(matches[0]))
+        else print(`${list(matches)}\n\nsightglass help ${matches[0]?.name} shows the options.`)
         return 0
       },
     }),
@@ -35,13 +35,13 @@ export const help: Noun = {
 
 /** The command of this name, all commands of a noun, or all without a name. */
 function commandsNamed(name: string, commands: readonly KnownCommand[]): readonly KnownCommand[] {
-  const exact = commands.find((each) => each.name === name)
+  const exact = commands.find((knownCommand) => knownCommand.name === name)
   if (exact) return [exact]
-  const found = commands.filter((each) => name === '' || each.name.startsWith(`${name} `))
-  if (found.length > 0) return found
+  const matches = commands.filter((knownCommand) => name === '' || knownCommand.name.startsWith(`${name} `))
+  if (matches.length > 0) return matches
   const near = nearest(
     name,
-    commands.map((each) => each.name),
+    commands.map((knownCommand) => knownCommand.name),
   )
   throw new UsageError(
     `unknown command "${name}"`,
@@ -54,7 +54,7 @@ function overview(commands: readonly KnownCommand[]): string {
     '',
     group,
     list(
-      commands.filter((each) => each.group === group),
+      commands.filter((knownCommand) => knownCommand.group === group),
       commands,
     ),
   ])
@@ -79,21 +79,21 @@ function overview(commands: readonly KnownCommand[]): string {
   ].join('\n')
 }
 
-function list(some: readonly KnownCommand[], all = some): string {
-  const width = Math.max(...all.map(({ name }) => name.length))
-  return some.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`).join('\n')
+function list(shownCommands: readonly KnownCommand[], allCommands = shownCommands): string {
+  const width = Math.max(...allCommands.map(({ name }) => name.length))
+  return shownCommands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`).join('\n')
 }
 
-function page(each: KnownCommand): string {
-  const { name, summary, about = [], examples } = each
+function page(knownCommand: KnownCommand): string {
+  const { name, summary, about: paragraphs = [], examples } = knownCommand
   return [
     `sightglass ${name}: ${summary}`,
     '',
-    ...usageLines(each),
-    ...about.flatMap((paragraph) => ['', ...wrapped(paragraph, lineCharsMax)]),
+    ...usageLines(knownCommand),
+    ...paragraphs.flatMap((paragraph) => ['', ...wrapped(paragraph, lineCharsMax)]),
     '',
     'Options',
-    ...optionLines(each),
+    ...optionLines(knownCommand),
     '',
     'Examples',
     ...examples.map((line) => `  ${line}`),
@@ -101,25 +101,28 @@ function page(each: KnownCommand): string {
 }
 
 /** Alternatives are separated by ` | ` in a usage; each gets its own line. */
-function usageLines(each: KnownCommand): string[] {
-  return usageOf(each)
+function usageLines(knownCommand: KnownCommand): string[] {
+  return usageOf(knownCommand)
     .split(' | ')
     .flatMap((line) => {
-      const [first = '', ...rest] = wrapped(`sightglass ${line}`, lineCharsMax - 6)
-      return [`  ${first}`, ...rest.map((more) => `      ${more}`)]
+      const [first = '', ...continuationLines] = wrapped(`sightglass ${line}`, lineCharsMax - 6)
+      return [`  ${first}`, ...continuationLines.map((continuation) => `      ${continuation}`)]
     })
 }
 
 function optionLines({ options }: KnownCommand): string[] {
   const entries = Object.entries(options).map(([name, option]) => {
-    const { value, help: about, default: byDefault, needed } = option
-    const note = needed ? ' (required)' : value !== null && byDefault ? ` (default ${byDefault})` : ''
-    return { label: labelOf(name, option), text: `${about}${note}` }
+    const { value, help: helpText, default: byDefault, needed: isRequired } = option
+    const note = isRequired ? ' (required)' : value !== null && byDefault ? ` (default ${byDefault})` : ''
+    return { label: labelOf(name, option), text: `${helpText}${note}` }
   })
   const width = Math.min(40, Math.max(...entries.map(({ label }) => label.length)))
   return entries.flatMap(({ label, text }) => {
-    const [first = '', ...rest] = wrapped(text, lineCharsMax - width - 4)
-    return [`  ${label.padEnd(width)}  ${first}`, ...rest.map((line) => `  ${' '.repeat(width)}  ${line}`)]
+    const [first = '', ...continuationLines] = wrapped(text, lineCharsMax - width - 4)
+    return [
+      `  ${label.padEnd(width)}  ${first}`,
+      ...continuationLines.map((line) => `  ${' '.repeat(width)}  ${line}`),
+    ]
   })
 }
 
@@ -141,17 +144,24 @@ function wrapped(text: string, charsMax: number): string[] {
   return lines
 }
 
-function json(each: KnownCommand) {
-  const options = Object.entries(each.options).map(([name, { value, help: about, ...more }]) => ({
-    name,
-    flag: more.environmentOnly ? null : `--${name}`,
-    environment: environmentTwin(name),
-    value,
-    default: more.default,
-    needed: more.needed ?? false,
-    help: about,
-  }))
-  return { verb: each.name, summary: each.summary, usage: `sightglass ${usageOf(each)}`, options }
+function json(knownCommand: KnownCommand) {
+  const options = Object.entries(knownCommand.options).map(
+    ([name, { value, help: helpText, ...otherFields }]) => ({
+      name,
+      flag: otherFields.environmentOnly ? null : `--${name}`,
+      environment: environmentTwin(name),
+      value,
+      default: otherFields.default,
+      needed: otherFields.needed ?? false,
+      help: helpText,
+    }),
+  )
+  return {
+    verb: knownCommand.name,
+    summary: knownCommand.summary,
+    usage: `sightglass ${usageOf(knownCommand)}`,
+    options,
+  }
 }
 
 export const man: Noun = {
@@ -201,16 +211,17 @@ function manPage(commands: readonly KnownCommand[]): string {
 }
 
 /** Options of serve and common options have sections of their own. */
-function roffCommand(each: KnownCommand): string[] {
-  const own = Object.entries(each.options).filter(
+function roffCommand(knownCommand: KnownCommand): string[] {
+  const ownOptions = Object.entries(knownCommand.options).filter(
     ([name, option]) => !(name in commonOptions) && (serveOptions as Record<string, Option>)[name] !== option,
   )
-  const options = own.length === 0 ? [] : ['.RS', ...roffOptions(Object.fromEntries(own)), '.RE']
+  const options =
+    ownOptions.length === 0 ? [] : ['.RS', ...roffOptions(Object.fromEntries(ownOptions)), '.RE']
   return [
     '.TP',
-    `.B ${roff(usageOf(each))}`,
-    roff(`${each.summary}.`),
-    ...(each.about ?? []).map(roff),
+    `.B ${roff(usageOf(knownCommand))}`,
+    roff(`${knownCommand.summary}.`),
+    ...(knownCommand.about ?? []).map(roff),
     ...options,
   ]
 }
@@ -262,7 +273,9 @@ ${rows.join('\n')}
 }
 
 function commandTable(commands: readonly KnownCommand[]): string {
-  const rows = commands.map((each) => `| \`sightglass ${inCell(usageOf(each))}\` | ${inCell(each.summary)} |`)
+  const rows = commands.map(
+    (knownCommand) => `| \`sightglass ${inCell(usageOf(knownCommand))}\` | ${inCell(knownCommand.summary)} |`,
+  )
   return `## Commands
 
 \`sightglass help COMMAND\` explains a command. With \`--json\` a command prints one JSON value. Exit codes: 0 success,

@@ -84,8 +84,8 @@ export const importAccess: Noun = {
           return finish(await readAll(plan, { ...options, evidence: await evidenceFrom(null) }, null))
         return await withData(invocation, 'create', async (data) => {
           const path = plan.logs[0]!.file.path
-          const begun = { org: values.org, site: siteId, files: plan.logs.length, path }
-          const { orgId } = (await data.call('import access begin', begun)) as { orgId: string }
+          const beginParams = { org: values.org, site: siteId, files: plan.logs.length, path }
+          const { orgId } = (await data.call('import access begin', beginParams)) as { orgId: string }
           const evidence = await evidenceFrom(data)
           const robots = await robotsOf(data, { org: values.org, site: siteId })
           const judged = { ...options, evidence, robots }
@@ -144,8 +144,8 @@ export function accessStore(
     // requests.
     ...(data.byServer ? {} : { eventsMax: 800 }),
     async find(source) {
-      const found = await data.call('import access position', { orgId, siteId, source })
-      return found as unknown as FoundSource
+      const position = await data.call('import access position', { orgId, siteId, source })
+      return position as unknown as FoundSource
     },
     async append(records, access) {
       if (!data.byServer) madeHere.add(records)
@@ -166,20 +166,20 @@ function judgedFieldsOf(records: readonly EventRecord[]): JudgedFields[] {
 
 async function readPosition({ store }: WorkContext, params: Params): Promise<Json> {
   const key = { orgId: textOf(params, 'orgId'), siteId: textOf(params, 'siteId') }
-  const found = await findSource(store, { ...key, source: textOf(params, 'source') })
-  return found as unknown as Json
+  const position = await findSource(store, { ...key, source: textOf(params, 'source') })
+  return position as unknown as Json
 }
 
 async function appendLines({ store, clock }: WorkContext, params: Params): Promise<Json> {
   const orgId = textOf(params, 'orgId')
-  const sent = params['access'] as unknown as AccessLines
+  const accessLines = params['access'] as unknown as AccessLines
   const { records, positions, rejected } = recordsOf(params['events'])
-  const bad = rejected.filter(({ index }) => sent.requests[index] !== null).length
+  const bad = rejected.filter(({ index }) => accessLines.requests[index] !== null).length
   const issues: Appended['issues'] = rejected.slice(0, issuesShown)
   const access = {
-    ...sent,
-    requests: positions.map((position) => sent.requests[position]!),
-    sums: { ...sent.sums, bad: sent.sums.bad + bad },
+    ...accessLines,
+    requests: positions.map((position) => accessLines.requests[position]!),
+    sums: { ...accessLines.sums, bad: accessLines.sums.bad + bad },
   }
   const judged = params['judged'] as unknown as JudgedFields[] | null
   if (judged !== null)
@@ -198,8 +198,8 @@ async function appendLines({ store, clock }: WorkContext, params: Params): Promi
     issues.push({ index: positions[index]!, message })
   }
   const answer = result.access!
-  const all = answer.state === 'stored' ? answer.rejected + bad : answer.rejected
-  return { ...answer, rejected: all, issues: issues.slice(0, issuesShown) }
+  const rejectedCount = answer.state === 'stored' ? answer.rejected + bad : answer.rejected
+  return { ...answer, rejected: rejectedCount, issues: issues.slice(0, issuesShown) }
 }
 
 const issuesShown = 20
@@ -220,15 +220,17 @@ function recordsOf(events: unknown): MadeEvents {
 }
 
 /** Judges by the versions of the site's robots.txt. */
-function robotsOf(data: StoreAccess, of: Params): Promise<MarkRobots | null> {
+function robotsOf(data: StoreAccess, siteParams: Params): Promise<MarkRobots | null> {
   return loadRobots(
     async () => {
-      const { versions } = (await data.call('site policy list', of)) as unknown as { versions: RobotsView[] }
+      const { versions } = (await data.call('site policy list', siteParams)) as unknown as {
+        versions: RobotsView[]
+      }
       return versions.map(({ version, from }) => ({ version, fromMs: Date.parse(from) }))
     },
     async (version) => {
-      const found = await data.call('site policy text', { ...of, version })
-      return (found as { text: string | null }).text
+      const answer = await data.call('site policy text', { ...siteParams, version })
+      return (answer as { text: string | null }).text
     },
   )
 }
@@ -261,10 +263,10 @@ const filesShown = 10
 function planText({ logs, skipped }: Plan, hasProxies: boolean): string {
   const lines: string[] = []
   for (const name of new Set(logs.map(({ guess }) => guess.format.name))) {
-    const same = logs.filter(({ guess }) => guess.format.name === name)
-    const { file, guess } = same[0]!
-    const others = same.length === 1 ? '' : ` and ${same.length - 1} more`
-    lines.push(guessText(`${file.path === '-' ? 'standard input' : file.path}${others}`, guess, hasProxies))
+    const formatLogs = logs.filter(({ guess }) => guess.format.name === name)
+    const { file, guess } = formatLogs[0]!
+    const moreText = formatLogs.length === 1 ? '' : ` and ${formatLogs.length - 1} more`
+    lines.push(guessText(`${file.path === '-' ? 'standard input' : file.path}${moreText}`, guess, hasProxies))
   }
   for (const { path, message } of skipped.slice(0, filesShown))
     lines.push(oneLine(`Skipped: ${path} ${message}`))
@@ -279,8 +281,8 @@ export function guessText(path: string, guess: Guess, hasProxies: boolean): stri
   for (const { timeMs, address, method, path: url, status, bytes, userAgent } of samples) {
     const request = `${method ?? '-'} ${cutChars(url ?? '-', 60)}`
     const size = bytes === null ? '' : ` ${bytes} bytes`
-    const who = cutChars(userAgent ?? '-', 60)
-    text.push(`  ${isoTime(timeMs)}  ${address ?? '-'}  ${request}  ${status ?? '-'}${size}  ${who}`)
+    const agentText = cutChars(userAgent ?? '-', 60)
+    text.push(`  ${isoTime(timeMs)}  ${address ?? '-'}  ${request}  ${status ?? '-'}${size}  ${agentText}`)
   }
   const warning = hasProxies ? withoutForwarded(guess) : null
   if (warning !== null) text.push(`Warning: ${warning}`)
@@ -295,9 +297,9 @@ function resultText(result: Result): string {
   const agents = result.dryRun
     ? `${number(stored)} by agents`
     : `${number(stored)} stored, ${number(deduped)} already known`
-  const others = `${number(people)} by people, ${number(excluded)} excluded, ${number(bad)} bad`
+  const otherCounts = `${number(people)} by people, ${number(excluded)} excluded, ${number(bad)} bad`
   const text = [
-    `Read ${number(lines)} lines of ${files}: ${agents}, ${others}.`,
+    `Read ${number(lines)} lines of ${files}: ${agents}, ${otherCounts}.`,
     `Sessions of agents: ${number(sessions)}. People sent by assistants: ${number(referrals)}.`,
   ]
   if (result.agents.length > 0) text.push('', agentTable(result.agents), '')
@@ -313,7 +315,7 @@ const agentsShown = 10
 /** The most frequent agents. "Contradicted" requests come from elsewhere than its operator says. */
 function agentTable(agents: AgentCount[]): string {
   const heading = ['agent', 'operator', 'requests', 'verified', 'contradicted']
-  const found = agents
+  const tableRows = agents
     .slice(0, agentsShown)
     .map(({ name, vendor, requests, verified, contradicted }) => [
       name,
@@ -322,8 +324,8 @@ function agentTable(agents: AgentCount[]): string {
       number(verified),
       number(contradicted),
     ])
-  const more = agents.length > agentsShown ? `\n${number(agents.length - agentsShown)} more agents` : ''
-  return `${columns(heading, found)}${more}`
+  const moreText = agents.length > agentsShown ? `\n${number(agents.length - agentsShown)} more agents` : ''
+  return `${columns(heading, tableRows)}${moreText}`
 }
 
 const progressMs = 1_000
@@ -356,6 +358,6 @@ function progressText(lines: number, read: number, bytes: number, elapsedMs: num
   if (bytes === 0 || read === 0) return start
   const share = Math.min(1, read / bytes)
   const leftS = Math.ceil((elapsedMs * (1 - share)) / share / 1_000)
-  const left = leftS < 60 ? `${leftS} s` : `${Math.ceil(leftS / 60)} min`
-  return `${start}, ${Math.floor(share * 100)} %, ${left} left`
+  const remainingText = leftS < 60 ? `${leftS} s` : `${Math.ceil(leftS / 60)} min`
+  return `${start}, ${Math.floor(share * 100)} %, ${remainingText} left`
 }

@@ -85,8 +85,8 @@ async function* batches(
 ): AsyncGenerator<string[]> {
   let batch: string[] = []
   let chars = 0
-  for await (const given of lines) {
-    const line = eventOfRecorded(given) ?? given
+  for await (const rawLine of lines) {
+    const line = eventOfRecorded(rawLine) ?? rawLine
     if (line.trim() === '') continue
     const end = countOf(line)
     if (end !== null) {
@@ -113,9 +113,9 @@ function eventOfRecorded(line: string): string | null {
   if (head === undefined) return null
   const scan = { depth: 0, isExact: true }
   const end = skipValue(line, head.length, scan)
-  const between = end < 0 ? null : /^\s*,\s*"record"\s*:\s*(?=\{)/.exec(line.slice(end, end + 100))?.[0]
-  if (between == null) return null
-  const recordEnd = skipValue(line, end + between.length, scan)
+  const separator = end < 0 ? null : /^\s*,\s*"record"\s*:\s*(?=\{)/.exec(line.slice(end, end + 100))?.[0]
+  if (separator == null) return null
+  const recordEnd = skipValue(line, end + separator.length, scan)
   return recordEnd >= 0 && /^\s*\}\s*$/.test(line.slice(recordEnd)) ? line.slice(head.length, end) : null
 }
 
@@ -132,20 +132,20 @@ function countOf(line: string): number | null {
 async function* linesOf(path: string): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const source = path === '-' ? Bun.stdin : Bun.file(path)
-  let rest = ''
+  let partialLine = ''
   try {
     for await (const bytes of source.stream()) {
-      const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
-      rest = lines.pop() ?? ''
+      const lines = (partialLine + decoder.decode(bytes, { stream: true })).split('\n')
+      partialLine = lines.pop() ?? ''
       yield* lines
-      if (rest.length > limits.bodyBytesMax) throw new Error('a line is longer than 8 MiB')
+      if (partialLine.length > limits.bodyBytesMax) throw new Error('a line is longer than 8 MiB')
     }
-    rest += decoder.decode()
+    partialLine += decoder.decode()
   } catch (error) {
-    const why = error instanceof TypeError ? 'not UTF-8' : error instanceof Error ? error.message : ''
-    throw new AppError('not_found', `${path} cannot be read: ${why}`)
+    const reason = error instanceof TypeError ? 'not UTF-8' : error instanceof Error ? error.message : ''
+    throw new AppError('not_found', `${path} cannot be read: ${reason}`)
   }
-  if (rest !== '') yield rest
+  if (partialLine !== '') yield partialLine
 }
 
 function importText(
@@ -172,7 +172,7 @@ async function beginImport({ store, clock }: WorkContext, params: Params): Promi
 
 async function appendImport({ store, clock }: WorkContext, params: Params): Promise<Json> {
   const { records, positions, rejected } = acceptEvents(textOf(params, 'body'), 'application/x-ndjson', [])
-  const issues: Issue[] = rejected.flatMap((one) => one.issues.slice(0, 1))
+  const issues: Issue[] = rejected.flatMap((rejection) => rejection.issues.slice(0, 1))
   let accepted = 0
   let deduped = 0
   let beyondLimits = 0

@@ -5,7 +5,7 @@ import { UsageError } from '../../errors.ts'
 import { changeKey, mintKey, revokeKey, rotateKey, scopes } from '../../identity/keys/keys.ts'
 import { limits } from '../../limits.ts'
 import { flagOf, textOf, textOrNull, textsOf, type Params, type WorkContext } from '../../runtime/work.ts'
-import { given, type Invocation, type Noun } from '../command.ts'
+import { explicitValue, type Invocation, type Noun } from '../command.ts'
 import { dataCommand, orgOfKey, requireOrg } from '../data-command.ts'
 import { choice, readExpiry, readSpan, text, textList, toggle } from '../option.ts'
 import { orgOption } from '../options.ts'
@@ -71,7 +71,7 @@ export const key: Noun = {
         const org = await requireOrg(store, textOf(params, 'org'))
         const kind = textOrNull(params, 'kind') as KeyKind | null
         const keys = await store.keys.list({ orgId: org.id, ...(kind !== null && { kind }) })
-        return { keys: keys.map((each) => ({ ...keyView(each), state: stateOf(each, clock.now()) })) }
+        return { keys: keys.map((apiKey) => ({ ...keyView(apiKey), state: stateOf(apiKey, clock.now()) })) }
       },
       print: ({ keys }) =>
         table(
@@ -103,7 +103,7 @@ export const key: Noun = {
         const orgId = await orgOfKey(store, keyId, textOrNull(params, 'org'))
         return keyView(await revokeKey(store, { orgId, keyId, actor: 'cli' }, clock))
       },
-      print: (answer) => `Revoked ${named(answer)}.`,
+      print: (answer) => `Revoked ${describeKey(answer)}.`,
     }),
     dataCommand({
       name: 'key rotate',
@@ -124,8 +124,8 @@ export const key: Noun = {
         if (overlapMs === null)
           throw new UsageError(`--overlap "${overlap}" is not a span such as 0h, 12h or 7d`)
         const orgId = await orgOfKey(context.store, keyId, textOrNull(params, 'org'))
-        const made = await rotateKey(context, { orgId, actor: 'cli' }, keyId, overlapMs)
-        return { key: made.secret, ...keyView(made.key), old: keyView(made.old) }
+        const rotation = await rotateKey(context, { orgId, actor: 'cli' }, keyId, overlapMs)
+        return { key: rotation.secret, ...keyView(rotation.key), old: keyView(rotation.old) }
       },
       print: createdText,
     }),
@@ -145,14 +145,14 @@ export const key: Noun = {
         const { label, site, scope, 'behind-proxy': behindProxy } = invocation.values
         return {
           ...keyIn(invocation),
-          label: given(invocation, 'label', label),
-          site: given(invocation, 'site', site),
-          scope: given(invocation, 'scope', scope),
-          behindProxy: given(invocation, 'behind-proxy', behindProxy),
+          label: explicitValue(invocation, 'label', label),
+          site: explicitValue(invocation, 'site', site),
+          scope: explicitValue(invocation, 'scope', scope),
+          behindProxy: explicitValue(invocation, 'behind-proxy', behindProxy),
         }
       },
       work: change,
-      print: (answer) => `Changed ${named(answer)}.`,
+      print: (answer) => `Changed ${describeKey(answer)}.`,
     }),
   ],
 }
@@ -163,7 +163,7 @@ function keyIn(invocation: Invocation<typeof orgOption>, id: string | null = nul
   const word = words[0] ?? id
   if (word === null)
     throw new UsageError(`"sightglass ${command.name}" needs the id of a key`, 'sightglass key list')
-  return { id: word, org: given(invocation, 'org', values.org) }
+  return { id: word, org: explicitValue(invocation, 'org', values.org) }
 }
 
 async function create({ store, clock }: WorkContext, params: Params): Promise<Json> {
@@ -180,8 +180,8 @@ async function create({ store, clock }: WorkContext, params: Params): Promise<Js
     behindProxy: readBehindProxy(kind, flagOf(params, 'behindProxy')),
     expiresAtMs: expires === null ? null : readExpiry(expires, clock.now()),
   }
-  const made = await mintKey(store, request, clock)
-  return { key: made.secret, ...keyView(made.key) }
+  const mintedKey = await mintKey(store, request, clock)
+  return { key: mintedKey.secret, ...keyView(mintedKey.key) }
 }
 
 async function change(context: WorkContext, params: Params): Promise<Json> {
@@ -198,26 +198,26 @@ async function change(context: WorkContext, params: Params): Promise<Json> {
   return keyView(await changeKey(context, { orgId, actor: 'cli' }, keyId, changes))
 }
 
-function readScopes(kind: KeyKind, sent: string[]): string[] {
-  if (sent.length > 0 && kind !== 'secret')
+function readScopes(kind: KeyKind, scopeNames: string[]): string[] {
+  if (scopeNames.length > 0 && kind !== 'secret')
     throw new UsageError(`--scope is for secret keys only, not for ${kind} keys`)
-  const unknown = sent.find((scope) => !scopes.some((known) => known === scope))
+  const unknown = scopeNames.find((scope) => !scopes.some((knownScope) => knownScope === scope))
   if (unknown !== undefined)
     throw new UsageError(`"${unknown}" is not a scope`, `scopes: ${scopes.join(', ')}`)
-  return [...new Set(sent)]
+  return [...new Set(scopeNames)]
 }
 
-function readSites(kind: KeyKind, sent: string[]): string[] {
-  if (sent.length > 0 && kind !== 'ingest')
+function readSites(kind: KeyKind, siteIds: string[]): string[] {
+  if (siteIds.length > 0 && kind !== 'ingest')
     throw new UsageError(`--site is for ingest keys only, not for ${kind} keys`)
-  if (sent.some((site) => [...site].length > limits.idCharsMax))
+  if (siteIds.some((site) => [...site].length > limits.idCharsMax))
     throw new UsageError(`a site id has at most ${limits.idCharsMax} characters`)
-  return [...new Set(sent)]
+  return [...new Set(siteIds)]
 }
 
-function readBehindProxy(kind: KeyKind, sent: boolean): boolean {
-  if (sent && kind !== 'ingest') throw new UsageError('--behind-proxy is for ingest keys only')
-  return sent
+function readBehindProxy(kind: KeyKind, isBehindProxy: boolean): boolean {
+  if (isBehindProxy && kind !== 'ingest') throw new UsageError('--behind-proxy is for ingest keys only')
+  return isBehindProxy
 }
 
 function stateOf({ revokedAtMs, expiresAtMs }: ApiKey, nowMs: number): 'active' | 'expired' | 'revoked' {
@@ -225,31 +225,31 @@ function stateOf({ revokedAtMs, expiresAtMs }: ApiKey, nowMs: number): 'active' 
   return expiresAtMs !== null && expiresAtMs <= nowMs ? 'expired' : 'active'
 }
 
-function named({ kind, label, id }: Answer): string {
+function describeKey({ kind, label, id }: Answer): string {
   return `the ${cell(kind)} key "${cell(label)}" (${cell(id)})`
 }
 
 function createdText(answer: Answer): string {
-  return `${cell(answer['key'])}\n\nStore ${named(answer)} now: it is not shown again.`
+  return `${cell(answer['key'])}\n\nStore ${describeKey(answer)} now: it is not shown again.`
 }
 
 /** Everything about a key except its hash. */
-function keyView(each: ApiKey): Answer {
+function keyView(apiKey: ApiKey): Answer {
   const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
   return {
-    id: each.id,
-    kind: each.kind,
-    orgId: each.orgId,
-    label: each.label,
-    prefix: each.prefix,
-    createdAt: isoTime(each.createdAtMs),
-    expiresAt: time(each.expiresAtMs),
-    revokedAt: time(each.revokedAtMs),
-    lastUsedAt: time(each.lastUsedAtMs),
-    lastUsedAddress: each.lastUsedAddress,
-    exposedAt: time(each.exposedAtMs),
-    siteIds: each.siteIds,
-    scopes: each.scopes,
-    behindProxy: each.behindProxy,
+    id: apiKey.id,
+    kind: apiKey.kind,
+    orgId: apiKey.orgId,
+    label: apiKey.label,
+    prefix: apiKey.prefix,
+    createdAt: isoTime(apiKey.createdAtMs),
+    expiresAt: time(apiKey.expiresAtMs),
+    revokedAt: time(apiKey.revokedAtMs),
+    lastUsedAt: time(apiKey.lastUsedAtMs),
+    lastUsedAddress: apiKey.lastUsedAddress,
+    exposedAt: time(apiKey.exposedAtMs),
+    siteIds: apiKey.siteIds,
+    scopes: apiKey.scopes,
+    behindProxy: apiKey.behindProxy,
   }
 }

@@ -96,10 +96,10 @@ export const mcp: Noun = {
           return 0
         }
         requireNoLink(file, values.file === null ? baseOf(configFiles[client]) : undefined)
-        const before = existsSync(file) ? readFileSync(file, 'utf8') : ''
-        const after = mergedConfig(client, before, connection, values.yes)
-        if (after !== before) replaceFile(file, after)
-        const isChanged = after !== before
+        const oldText = existsSync(file) ? readFileSync(file, 'utf8') : ''
+        const newText = mergedConfig(client, oldText, connection, values.yes)
+        if (newText !== oldText) replaceFile(file, newText)
+        const isChanged = newText !== oldText
         printAnswer(values, { client, file, changed: isChanged }, () =>
           isChanged ? `Wrote ${file}.` : `${file} has this entry already.`,
         )
@@ -111,8 +111,8 @@ export const mcp: Noun = {
 
 function ownProgram(dataDir: string, org: string): Connection {
   const program = Bun.isStandaloneExecutable ? process.execPath : 'sightglass'
-  const of = org === orgOption.org.default ? [] : ['--org', org]
-  return { command: program, args: ['mcp', '--data-dir', dataDir, ...of] }
+  const orgArgs = org === orgOption.org.default ? [] : ['--org', org]
+  return { command: program, args: ['mcp', '--data-dir', dataDir, ...orgArgs] }
 }
 
 function pathOf(file: string): string {

@@ -31,19 +31,23 @@ export const migrate: Noun = {
         const { version, newest, isNewer, applied, pending } = await admin.schema()
         const state = isNewer ? 'newer' : pending.length > 0 ? 'pending' : 'current'
         const migrations = [
-          ...applied.map((each) => ({
-            version: each.version,
-            name: each.name,
-            appliedAt: isoTime(each.appliedAtMs),
+          ...applied.map((migration) => ({
+            version: migration.version,
+            name: migration.name,
+            appliedAt: isoTime(migration.appliedAtMs),
           })),
-          ...pending.map((each) => ({ version: each.version, name: each.name, appliedAt: null })),
+          ...pending.map((migration) => ({
+            version: migration.version,
+            name: migration.name,
+            appliedAt: null,
+          })),
         ]
         const answer = { state, schema: version, newest, backups: admin.backups.by, migrations }
         printAnswer(values, answer, () => {
-          const rows = migrations.map((each) => [
-            String(each.version),
-            each.name,
-            each.appliedAt === null ? 'pending' : minute(each.appliedAt),
+          const rows = migrations.map((migration) => [
+            String(migration.version),
+            migration.name,
+            migration.appliedAt === null ? 'pending' : minute(migration.appliedAt),
           ])
           return `${columns(['SCHEMA', 'NAME', 'APPLIED'], rows)}\n${stateText(version, newest, isNewer)}`
         })
@@ -128,9 +132,9 @@ export const acceptLoss: Noun = {
           shared: sharedDatabaseOf(values),
         })
         try {
-          const who = { orgId: applianceOrgId, actor: 'cli' }
+          const actor = { orgId: applianceOrgId, actor: 'cli' }
           const act = { action: 'data.loss_accepted', target: 'data folder', metadata: { missing: loss } }
-          if (missing !== null) await store.audit.append(auditEntry(who, act, systemClock.now()))
+          if (missing !== null) await store.audit.append(auditEntry(actor, act, systemClock.now()))
           const files = openLosses(await store.audit.evidence()) // also those that this opening recorded
           await acceptLosses(store, { dataDir, files, actor: 'cli' }, systemClock.now())
         } finally {

@@ -20,7 +20,7 @@ import { dataCommand, machineIn, requireOrg } from '../data-command.ts'
 import { choice, text } from '../option.ts'
 import { orgOption } from '../options.ts'
 import { cell, minute, table } from '../print.ts'
-import { given, type Noun } from '../command.ts'
+import { explicitValue, type Noun } from '../command.ts'
 import type { Json, Org } from '../../../db/contract/store.ts'
 
 export const org: Noun = {
@@ -67,9 +67,9 @@ export const org: Noun = {
       access: 'write',
       params: ({ values: { org: idOrSlug, name } }) => ({ org: idOrSlug, name }),
       async work(context, params) {
-        const found = await requireOrg(context.store, textOf(params, 'org'))
+        const organization = await requireOrg(context.store, textOf(params, 'org'))
         const name = readName(params)
-        const { id, slug } = await renameOrg(context, 'cli', found, name)
+        const { id, slug } = await renameOrg(context, 'cli', organization, name)
         return { id, slug, name }
       },
       print: ({ slug, name }) => `Renamed the organization ${cell(slug)} to ${cell(name)}.`,
@@ -92,17 +92,17 @@ export const org: Noun = {
       access: 'write',
       params: ({ values: { org: idOrSlug, confirm } }) => ({ org: idOrSlug, confirm }),
       async work(context, params) {
-        const found = await requireOrg(context.store, textOf(params, 'org'))
-        if (await deletionOf(context, found.id))
+        const organization = await requireOrg(context.store, textOf(params, 'org'))
+        if (await deletionOf(context, organization.id))
           throw new AppError(
             'conflict',
-            `The organization "${found.slug}" is already scheduled for deletion.`,
+            `The organization "${organization.slug}" is already scheduled for deletion.`,
             {
               hint: 'sightglass org keep',
             },
           )
-        const { dueAtMs } = await askDeletion(context, 'cli', found, textOf(params, 'confirm'))
-        return { id: found.id, slug: found.slug, deletesAt: isoTime(dueAtMs) }
+        const { dueAtMs } = await askDeletion(context, 'cli', organization, textOf(params, 'confirm'))
+        return { id: organization.id, slug: organization.slug, deletesAt: isoTime(dueAtMs) }
       },
       print: ({ slug, deletesAt }) =>
         [
@@ -118,11 +118,14 @@ export const org: Noun = {
       access: 'write',
       params: ({ values: { org: idOrSlug } }) => ({ org: idOrSlug }),
       async work(context, params) {
-        const found = await requireOrg(context.store, textOf(params, 'org'))
-        if (!(await deletionOf(context, found.id)))
-          throw new AppError('conflict', `The organization "${found.slug}" is not scheduled for deletion.`)
-        await keepOrg(context, 'cli', found)
-        return { id: found.id, slug: found.slug }
+        const organization = await requireOrg(context.store, textOf(params, 'org'))
+        if (!(await deletionOf(context, organization.id)))
+          throw new AppError(
+            'conflict',
+            `The organization "${organization.slug}" is not scheduled for deletion.`,
+          )
+        await keepOrg(context, 'cli', organization)
+        return { id: organization.id, slug: organization.slug }
       },
       print: ({ slug }) => `The organization ${cell(slug)} will not be deleted.`,
     }),
@@ -144,10 +147,12 @@ export const org: Noun = {
       access: 'write',
       params: ({ values }) => ({ org: values.org, secondFactor: values['second-factor'] }),
       async work(context, params) {
-        const found = await requireOrg(context.store, textOf(params, 'org'))
+        const organization = await requireOrg(context.store, textOf(params, 'org'))
         const secondFactor = textOf(params, 'secondFactor')
-        await changeSignInRule(context, 'cli', found, { secondFactorRequired: secondFactor === 'required' })
-        return { id: found.id, slug: found.slug, secondFactor }
+        await changeSignInRule(context, 'cli', organization, {
+          secondFactorRequired: secondFactor === 'required',
+        })
+        return { id: organization.id, slug: organization.slug, secondFactor }
       },
       print: ({ slug, secondFactor }) =>
         `The second factor is ${cell(secondFactor)} in the organization ${cell(slug)}.`,
@@ -189,20 +194,20 @@ export const site: Noun = {
       params: ({ values: { org } }) => ({ org }),
       async work({ store }, params) {
         const { orgId } = await machineIn(store, params)
-        return { sites: (await store.sites.list(orgId)).map((each) => ({ ...each })) }
+        return { sites: (await store.sites.list(orgId)).map((storedSite) => ({ ...storedSite })) }
       },
       print: ({ sites }) =>
         table(
           sites,
           'No sites. A site appears with its first event, or with "sightglass site change".',
           ['SITE', 'NAME', 'HIDDEN', 'RESTRICTED', 'HOSTS', 'EVENTS'],
-          ({ siteId, name, hidden, restricted, hosts, seen }) => [
+          ({ siteId, name, hidden, restricted, hosts, seen: hasEvents }) => [
             cell(siteId),
             cell(name),
             yesNo(hidden),
             yesNo(restricted),
             cell((hosts as string[]).join(' ')),
-            yesNo(seen),
+            yesNo(hasEvents),
           ],
         ),
     }),
@@ -234,18 +239,18 @@ export const site: Noun = {
         return {
           siteId: words[0],
           org,
-          name: given(invocation, 'name', name),
+          name: explicitValue(invocation, 'name', name),
           hidden,
           restricted,
-          hosts: given(invocation, 'hosts', hosts),
+          hosts: explicitValue(invocation, 'hosts', hosts),
         }
       },
       async work(context, params) {
-        const who = await machineIn(context.store, params)
-        const [name, hidden, restricted, hosts] = ['name', 'hidden', 'restricted', 'hosts'].map((each) =>
-          textOrNull(params, each),
+        const actor = await machineIn(context.store, params)
+        const [name, hidden, restricted, hosts] = ['name', 'hidden', 'restricted', 'hosts'].map((fieldName) =>
+          textOrNull(params, fieldName),
         )
-        const changed = await changeSite(context, who, textOf(params, 'siteId'), {
+        const changed = await changeSite(context, actor, textOf(params, 'siteId'), {
           name: name ?? undefined,
           hidden: hidden === null ? undefined : hidden === 'yes',
           restricted: restricted === null ? undefined : restricted === 'yes',

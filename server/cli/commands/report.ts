@@ -107,9 +107,9 @@ async function draft({ store, clock }: WorkContext, params: Params): Promise<Jso
   const org = await requireOrg(store, textOf(params, 'org'))
   const request = new Request(`http://localhost/?${textOf(params, 'search')}`)
   const period = await periodOf(store, org.id, readQuery(request, periodParameters), clock.now())
-  const found = await draftReport(store, org, period, textOf(params, 'key'))
-  const { since, until, events } = found.facts
+  const reportDraft = await draftReport(store, org, period, textOf(params, 'key'))
+  const { since, until, events } = reportDraft.facts
   const act = { action: 'report.made', target: org.id, metadata: { since, until, events } }
   await store.audit.append(auditEntry({ orgId: org.id, actor: 'cli' }, act, clock.now()))
-  return { body: found.body, facts: { ...found.facts } }
+  return { body: reportDraft.body, facts: { ...reportDraft.facts } }
 }

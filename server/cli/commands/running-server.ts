@@ -77,7 +77,7 @@ export const logLevel: Noun = {
           })
         return { before: server.log.setLevel(level), level }
       },
-      print: ({ before, level }) => `Log level: ${cell(level)} (was ${cell(before)}).`,
+      print: ({ before: previousLevel, level }) => `Log level: ${cell(level)} (was ${cell(previousLevel)}).`,
     }),
   ],
 }
@@ -97,8 +97,8 @@ export const clock: Noun = {
       options: {},
       access: 'read',
       params,
-      async work({ server }, sent) {
-        return { ...clockView(server?.clockGuard ?? guardOf(textOf(sent, 'dataDir'))) }
+      async work({ server }, workParams) {
+        return { ...clockView(server?.clockGuard ?? guardOf(textOf(workParams, 'dataDir'))) }
       },
       print,
     }),
@@ -111,8 +111,8 @@ export const clock: Noun = {
       access: 'write',
       params,
       // Without a server the confirmation is stored in the folder for its next start.
-      async work({ server, store }, sent) {
-        const clockGuard = server?.clockGuard ?? guardOf(textOf(sent, 'dataDir'))
+      async work({ server, store }, workParams) {
+        const clockGuard = server?.clockGuard ?? guardOf(textOf(workParams, 'dataDir'))
         return { ...(await confirmClock({ clockGuard, store }, 'cli')) }
       },
       print,

@@ -120,7 +120,7 @@ function planUnit({ values, settings }: InstallInvocation): { unit: string; data
   const config = serveConfig(values)
   if (settings.some(({ name, source }) => name === 'database' && source === 'flag'))
     throw new UsageError(`--database would show in the unit; set SIGHTGLASS_DATABASE in ${environmentFile}`)
-  const given = settings.filter(
+  const explicitFlags = settings.filter(
     ({ name, source }) => source === 'flag' && (name in serveOptions || name === 'key-file'),
   )
   const dataGiven = settings.some(({ name, source }) => name === 'data-dir' && source === 'flag')
@@ -136,7 +136,10 @@ function planUnit({ values, settings }: InstallInvocation): { unit: string; data
   const ports = [config.listen.port, config.ingestListen?.port ?? 0]
   const unit = unitText({
     executable: values.executable,
-    flags: [`--data-dir=${dataDir}`, ...given.map((setting) => `--${setting.name}=${absolute(setting)}`)],
+    flags: [
+      `--data-dir=${dataDir}`,
+      ...explicitFlags.map((setting) => `--${setting.name}=${absolute(setting)}`),
+    ],
     lowPort: ports.some((port) => port > 0 && port < 1024),
     writableFolders: folders.filter((folder) => folder !== null),
     runtimeFolder: sockets.some(inRuntimeFolder),
@@ -146,7 +149,9 @@ function planUnit({ values, settings }: InstallInvocation): { unit: string; data
 }
 
 function socketsOf({ listen, ingestListen, metricsListen }: ServeConfig): string[] {
-  return [listen, ingestListen, metricsListen].map((at) => at?.unix).filter((path) => path !== undefined)
+  return [listen, ingestListen, metricsListen]
+    .map((address) => address?.unix)
+    .filter((path) => path !== undefined)
 }
 
 /** The service starts in another folder than this command, so its paths are absolute. */

@@ -44,12 +44,14 @@ export const setup: Noun = {
         return { dryRun, changes: changes.map((change) => ({ ...change })) }
       },
       print({ dryRun, changes }) {
-        const all = rows(changes)
+        const changeRows = rows(changes)
         const table = columns(
           ['RESULT', 'KIND', 'ORG', 'NAME', 'NOTE'],
-          all.map((change) => ['did', 'kind', 'org', 'name', 'note'].map((field) => cell(change[field]))),
+          changeRows.map((change) =>
+            ['did', 'kind', 'org', 'name', 'note'].map((field) => cell(change[field])),
+          ),
         )
-        const pending = all.some(({ did }) => did === 'created' || did === 'changed')
+        const pending = changeRows.some(({ did }) => did === 'created' || did === 'changed')
         if (!pending) return `${table}\n\nNothing to change.`
         return dryRun === true ? `${table}\n\nDry run: nothing was changed.` : table
       },

@@ -65,9 +65,9 @@ async function runStep(invocation: Given): Promise<number> {
   const { words, values } = invocation
   const params = { org: values.org, site: values.site }
   const step = words[0] ?? ''
-  const call = async <A>(more: Params, access: 'read' | 'create', show: (answer: A) => string) => {
-    const sent = { ...params, ...more }
-    const answer = await withData(invocation, access, (data) => data.call(`site policy ${step}`, sent))
+  const call = async <A>(stepParams: Params, access: 'read' | 'create', show: (answer: A) => string) => {
+    const callParams = { ...params, ...stepParams }
+    const answer = await withData(invocation, access, (data) => data.call(`site policy ${step}`, callParams))
     printAnswer(values, answer as Params, () => show(answer as A))
     return 0
   }
@@ -95,7 +95,7 @@ function refuseUnused({ words, values }: Given, step: string): void {
     values.robots !== null && step !== 'set' && step !== 'test' ? '--robots' : null,
     values.from !== null && step !== 'set' ? '--from' : null,
     words[1] !== undefined && step !== 'show' ? `"${words[1]}"` : null,
-  ].find((each) => each !== null)
+  ].find((argument) => argument !== null)
   if (wrong === undefined || !/^(?:set|test|show|list)$/.test(step)) return
   throw new UsageError(
     `${wrong} is not an option of "sightglass site policy ${step}"`,
@@ -147,10 +147,10 @@ function timeOf(time: string | null): number | null {
 }
 
 async function setWork(context: WorkContext, params: Params): Promise<Json> {
-  const who = await machineIn(context.store, params)
+  const actor = await machineIn(context.store, params)
   const fromMs = params['from'] == null ? null : numberOf(params, 'from')
   const change = { siteId: textOf(params, 'site'), text: textOf(params, 'text'), fromMs }
-  return { ...(await setRobots(context, who, change)) }
+  return { ...(await setRobots(context, actor, change)) }
 }
 
 async function showWork({ store }: WorkContext, params: Params): Promise<Json> {
@@ -168,14 +168,14 @@ async function listWork({ store }: WorkContext, params: Params): Promise<Json> {
 
 async function textWork({ store }: WorkContext, params: Params): Promise<Json> {
   const { orgId } = await machineIn(store, params)
-  const wanted = { orgId, siteId: textOf(params, 'site'), version: numberOf(params, 'version') }
-  return { text: (await store.robots.find(wanted))?.text ?? null }
+  const query = { orgId, siteId: textOf(params, 'site'), version: numberOf(params, 'version') }
+  return { text: (await store.robots.find(query))?.text ?? null }
 }
 
 async function testWork(context: WorkContext, params: Params): Promise<Json> {
   const { orgId } = await machineIn(context.store, params)
-  const given = { siteId: textOf(params, 'site'), text: textOf(params, 'text') }
-  return (await testRobots(context, orgId, given)) as unknown as Json
+  const testInput = { siteId: textOf(params, 'site'), text: textOf(params, 'text') }
+  return (await testRobots(context, orgId, testInput)) as unknown as Json
 }
 
 const number = (value: number): string => value.toLocaleString('en-US')
@@ -194,12 +194,12 @@ function unmatchedText(unmatched: number): string {
 }
 
 function setText({ siteId, state, version, from, rules, ignored, unmatched }: SetView): string {
-  const what = `version ${version} of the robots.txt of ${siteId}`
-  const done =
+  const versionText = `version ${version} of the robots.txt of ${siteId}`
+  const resultText =
     state === 'same'
-      ? `Nothing changed: ${what} has this text.`
-      : `Stored ${what}, in force from ${minute(from)} UTC, with ${rulesText(rules)}.`
-  return oneLine(done + ignoredText(ignored) + unmatchedText(unmatched))
+      ? `Nothing changed: ${versionText} has this text.`
+      : `Stored ${versionText}, in force from ${minute(from)} UTC, with ${rulesText(rules)}.`
+  return oneLine(resultText + ignoredText(ignored) + unmatchedText(unmatched))
 }
 
 function listText({ versions }: { versions: RobotsView[] }): string {
@@ -223,11 +223,11 @@ function detailText({ version, text, rules, ignored, unmatched, notes }: RobotsD
     .split(/\r\n|\r|\n/)
     .map((line, index) => `${String(index + 1).padStart(6)}  ${oneLine(line)}`)
   const usage = notes.filter(({ kind }) => kind === 'content-usage')
-  const nobody = notes.filter(({ kind }) => kind === 'unmatched')
+  const unmatchedNotes = notes.filter(({ kind }) => kind === 'unmatched')
   return [
     oneLine(`Version ${version.version} of ${siteId}, from ${minute(from)} UTC, ${end}, set by ${setBy}.`),
     `${rulesText(rules)}.${ignoredText(ignored)}${unmatchedText(unmatched)}`,
-    ...nobody.map(({ line, text: value }) => oneLine(`Line ${line}: no crawler is named ${value}`)),
+    ...unmatchedNotes.map(({ line, text: value }) => oneLine(`Line ${line}: no crawler is named ${value}`)),
     ...usage.map(({ line, text: value }) => oneLine(`Line ${line}: content usage ${value}`)),
     '',
     ...lines,

@@ -160,13 +160,17 @@ const passedOn = ['config', 'key-file', 'backup-dir']
 function flagsOf(settings: Setting[]): string[] {
   return settings
     .filter(({ name, source }) => passedOn.includes(name) && source === 'flag')
-    .flatMap(({ name, text: given }) => [`--${name}`, given === null ? '' : folderPath(given)])
+    .flatMap(({ name, text: flagText }) => [`--${name}`, flagText === null ? '' : folderPath(flagText)])
 }
 
 /** Secrets of the environment, which this process does not pass on by itself. */
 function secretsOf(settings: Setting[]): Record<string, string> {
-  const found = settings.filter(({ option, text: given }) => option.secret === true && given !== null)
-  return Object.fromEntries(found.map(({ name, text: given }) => [environmentTwin(name), given!]))
+  const secretSettings = settings.filter(
+    ({ option, text: secretText }) => option.secret === true && secretText !== null,
+  )
+  return Object.fromEntries(
+    secretSettings.map(({ name, text: secretText }) => [environmentTwin(name), secretText!]),
+  )
 }
 
 function upgradedText(answer: Upgraded & { restartNeeded: boolean }, executable: string): string {

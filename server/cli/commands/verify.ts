@@ -74,12 +74,12 @@ async function run({ words: [subject], values }: Invocation<typeof options>): Pr
 
 /** Checks an exported proof from the file alone. */
 async function verifyFile(path: string, trusted: string | null, asJson: boolean): Promise<number> {
-  const found = statSync(path, { throwIfNoEntry: false })
-  if (found === undefined && !/[./\\]/.test(path))
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (stats === undefined && !/[./\\]/.test(path))
     throw new UsageError(`"${path}" is neither audit, events nor a file`, 'sightglass help verify')
-  if (found === undefined) throw new Error(`${path}: no such file`)
-  if (!found.isFile() && !found.isFIFO()) throw new Error(`${path} is not a file`)
-  if (found.isFile() && isHtml(path)) return verifyReportFile(path, found.size, trusted, asJson)
+  if (stats === undefined) throw new Error(`${path}: no such file`)
+  if (!stats.isFile() && !stats.isFIFO()) throw new Error(`${path} is not a file`)
+  if (stats.isFile() && isHtml(path)) return verifyReportFile(path, stats.size, trusted, asJson)
   const verdict = await verifyProof(path, trusted)
   print(asJson ? JSON.stringify({ file: resolve(path), ...verdict }) : proofLines(path, verdict).join('\n'))
   return verdict.ok ? 0 : 1
@@ -108,12 +108,15 @@ function verifyReportFile(path: string, size: number, trusted: string | null, as
   return verdict.ok ? 0 : 1
 }
 
-function reportLines(path: string, { fault, org, since, until, events, at, key }: ReportVerdict): string[] {
+function reportLines(
+  path: string,
+  { fault, org, since, until, events, at: signedAt, key }: ReportVerdict,
+): string[] {
   const lines =
     fault === null
       ? [
           `${path}: unchanged. Report of ${org}, ${since} to ${until}, ` +
-            `${countText(events ?? 0)} events, signed ${at} by ${key}.`,
+            `${countText(events ?? 0)} events, signed ${signedAt} by ${key}.`,
           'Compare the key with one from another source, such as an older report or a logged checkpoint (--trusted-key).',
         ]
       : [`${path}: do NOT trust this report. ${fault}.`]
@@ -123,11 +126,11 @@ function reportLines(path: string, { fault, org, since, until, events, at, key }
 function proofLines(path: string, verdict: ProofVerdict): string[] {
   const { orgId, entries, trimmed, signedAt, key, fault } = verdict
   const entry = fault?.entryId ? ` (${fault.entryId})` : ''
-  const before = trimmed === 0 ? '' : ` after ${trimmed} that retention deleted`
+  const trimmedText = trimmed === 0 ? '' : ` after ${trimmed} that retention deleted`
   const lines =
     fault === null
       ? [
-          `${path}: intact. ${entries} audit entries of ${orgId}${before}, signed ${signedAt} by ${key}.`,
+          `${path}: intact. ${entries} audit entries of ${orgId}${trimmedText}, signed ${signedAt} by ${key}.`,
           'Compare the key with one from another source, such as an older export or a logged checkpoint (--trusted-key).',
         ]
       : [`${path}: NOT intact. Line ${fault.line}${entry}: ${fault.message}.`]
@@ -149,15 +152,15 @@ function eventLines({ orgs, faults }: EventVerdict): string[] {
 
 const withoutIt = 'Entries deleted from the end before that cannot be detected without it.'
 
-function lossLine(file: string, at: string, acceptedAt: string | null): string {
+function lossLine(file: string, missingAt: string, acceptedAt: string | null): string {
   if (acceptedAt !== null)
-    return `Note: ${file} was missing on ${at}, which was accepted on ${acceptedAt}. ${withoutIt}`
-  return `${file} was missing on ${at}. ${withoutIt} To accept that: sightglass accept-loss`
+    return `Note: ${file} was missing on ${missingAt}, which was accepted on ${acceptedAt}. ${withoutIt}`
+  return `${file} was missing on ${missingAt}. ${withoutIt} To accept that: sightglass accept-loss`
 }
 
 function trailLines({ chains, faults, checkpoints, missing, renewed }: TrailVerdict): string[] {
   const lines = chains.map(({ orgId, count, hash, trim }) => {
-    const fault = faults.find((each) => each.orgId === orgId)
+    const fault = faults.find((auditFault) => auditFault.orgId === orgId)
     const trimmed = trim === null ? '' : `, of which retention deleted ${trim.count} (signed ${trim.at})`
     if (fault === undefined)
       return `${orgId}: ${count} audit ${count === 1 ? 'entry' : 'entries'}${trimmed}, intact up to ${hash}`
@@ -168,7 +171,7 @@ function trailLines({ chains, faults, checkpoints, missing, renewed }: TrailVerd
   for (const file of missing) {
     lines.push(`${file} was deleted: audit entries exist, so it existed too. ${withoutIt}`)
   }
-  for (const { file, at, acceptedAt } of renewed) lines.push(lossLine(file, at, acceptedAt))
+  for (const { file, at: missingAt, acceptedAt } of renewed) lines.push(lossLine(file, missingAt, acceptedAt))
   const { torn } = checkpoints
   if (torn !== null) {
     const { line, bytes } = torn

@@ -129,7 +129,7 @@ async function followAll({ paths, dataDir, format, sink, json, hasProxies }: Wat
       now: systemClock.now,
       watched: watchedPath(path, { dataDir, keyFiles: [] }),
       understood: (file, guess) => progress.print(guessText(file, guess, hasProxies)),
-      stored: (more) => addSums(sums, more),
+      stored: (lineSums) => addSums(sums, lineSums),
       problem: (message) => progress.print(message === null ? `${path} is read again` : message, true),
     })
   try {
@@ -166,27 +166,27 @@ const number = (value: number): string => value.toLocaleString('en-US')
 
 function sumsText({ lines, stored, deduped, people, excluded, bad }: LineSums): string {
   const agents = `${number(stored)} stored, ${number(deduped)} already known`
-  const others = `${number(people)} by people, ${number(excluded)} excluded, ${number(bad)} bad`
-  return `Read ${number(lines)} lines: ${agents}, ${others}.`
+  const otherCounts = `${number(people)} by people, ${number(excluded)} excluded, ${number(bad)} bad`
+  return `Read ${number(lines)} lines: ${agents}, ${otherCounts}.`
 }
 
 /** The appliance of a data folder, through its control socket. It may start later, and be restarted. */
 function socketSink(dataDir: string, org: string, options: LogOptions, paths: string[]): Sink {
   const server = serverAccess(dataDir)
   const reader = processReader(process.pid, newToken())
-  let begun: Promise<string> | null = null
+  let pendingOrgId: Promise<string> | null = null
   const begin = async (): Promise<string> => {
     const answer = await server.call('watch begin', { org, site: options.siteId, paths })
     return (answer as { orgId: string }).orgId
   }
-  const call = async <T>(step: string, more: Params): Promise<T> => {
-    begun ??= begin()
-    const orgId = await begun.catch((error: unknown) => {
-      begun = null
+  const call = async <T>(step: string, stepParams: Params): Promise<T> => {
+    pendingOrgId ??= begin()
+    const orgId = await pendingOrgId.catch((error: unknown) => {
+      pendingOrgId = null
       throw error
     })
-    const sent = { orgId, reader, options: { ...options }, ...more }
-    return (await server.call(`watch ${step}`, sent)) as T
+    const callParams = { orgId, reader, options: { ...options }, ...stepParams }
+    return (await server.call(`watch ${step}`, callParams)) as T
   }
   return {
     position: (status) => call('position', { status: { ...status } }),

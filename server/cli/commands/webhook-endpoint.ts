@@ -72,8 +72,8 @@ export const webhookEndpoint: Noun = {
         const filters = { types: type, outcomes: outcome, classes, sites: site }
         return { org, url, allow, sinkDir, label, ...filters, retryWaits }
       },
-      work: inOrg((services, who, params) =>
-        createEndpoint(services, who, {
+      work: inOrg((services, actor, params) =>
+        createEndpoint(services, actor, {
           url: textOf(params, 'url'),
           label: textOrNull(params, 'label'),
           types: textsOf(params, 'types'),
@@ -121,8 +121,8 @@ export const webhookEndpoint: Noun = {
       options: orgOption,
       access: 'write',
       params: endpointParams,
-      work: inOrg(async (services, who, params) => ({
-        endpoint: await pauseEndpoint(services, who, textOf(params, 'id')),
+      work: inOrg(async (services, actor, params) => ({
+        endpoint: await pauseEndpoint(services, actor, textOf(params, 'id')),
       })),
       print: (answer) => `Paused ${endpointIdOf(answer)}. Its events are queued until you resume it.`,
     }),
@@ -134,8 +134,8 @@ export const webhookEndpoint: Noun = {
       options: orgOption,
       access: 'write',
       params: endpointParams,
-      work: inOrg(async (services, who, params) => ({
-        endpoint: await resumeEndpoint(services, who, textOf(params, 'id')),
+      work: inOrg(async (services, actor, params) => ({
+        endpoint: await resumeEndpoint(services, actor, textOf(params, 'id')),
       })),
       print: (answer) => `Resumed ${endpointIdOf(answer)}.`,
     }),
@@ -152,7 +152,7 @@ export const webhookEndpoint: Noun = {
         confirmRotation(invocation.values.yes, 'the signing secret of the endpoint')
         return params
       },
-      work: inOrg((services, who, params) => rotateEndpointSecret(services, who, textOf(params, 'id'))),
+      work: inOrg((services, actor, params) => rotateEndpointSecret(services, actor, textOf(params, 'id'))),
       print: secretText,
     }),
     dataCommand({
@@ -163,8 +163,8 @@ export const webhookEndpoint: Noun = {
       options: orgOption,
       access: 'write',
       params: endpointParams,
-      work: inOrg(async (services, who, params) => {
-        await deleteEndpoint(services, who, textOf(params, 'id'))
+      work: inOrg(async (services, actor, params) => {
+        await deleteEndpoint(services, actor, textOf(params, 'id'))
         return { ok: true, id: textOf(params, 'id') }
       }),
       print: ({ id }) => `Removed the endpoint ${cell(id)}.`,
@@ -181,7 +181,7 @@ function secretText(answer: Answer): string {
   return `${cell(answer['secret'])}\n\nStore the signing secret of ${endpointIdOf(answer)} now: it is not shown again.`
 }
 
-type OrgWork = (services: EndpointServices, who: Actor, params: Params) => Promise<Json>
+type OrgWork = (services: EndpointServices, actor: Actor, params: Params) => Promise<Json>
 
 /** Webhook work runs in one organization, as the actor `cli`. */
 export function inOrg(work: OrgWork): Work {
@@ -193,9 +193,9 @@ export function inOrg(work: OrgWork): Work {
 }
 
 /** The argument of the command, which it needs. */
-export function wordOf({ command, words }: Invocation, what: string, hint: string): string {
+export function wordOf({ command, words }: Invocation, argument: string, hint: string): string {
   const word = words[0]
-  if (word === undefined) throw new UsageError(`"sightglass ${command.name}" needs ${what}`, hint)
+  if (word === undefined) throw new UsageError(`"sightglass ${command.name}" needs ${argument}`, hint)
   return word
 }
 

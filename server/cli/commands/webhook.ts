@@ -41,9 +41,9 @@ export const webhook: Noun = {
         if (rotate) confirmRotation(yes, 'the signing secret of the organization')
         return { org, rotate }
       },
-      work: inOrg(async (services, who, params) => {
+      work: inOrg(async (services, actor, params) => {
         const read = flagOf(params, 'rotate') ? rotateOrgSecret : orgSecret
-        const { secret, previousUntilMs } = await read(services, who)
+        const { secret, previousUntilMs } = await read(services, actor)
         return { secret, oldSecretUntil: previousUntilMs === null ? null : isoTime(previousUntilMs) }
       }),
       print: ({ secret, oldSecretUntil }) =>
@@ -75,12 +75,12 @@ export const webhook: Noun = {
         if (word.startsWith('ep_')) return { org, endpointId: word, allow: [], sinkDir: null }
         return { org, url: word, payload, allow, sinkDir }
       },
-      work: inOrg(async (services, who, params) => {
+      work: inOrg(async (services, actor, params) => {
         const endpointId = textOrNull(params, 'endpointId')
         if (endpointId !== null)
-          return { ok: true, deliveryId: await testEndpoint(services, who, endpointId) }
+          return { ok: true, deliveryId: await testEndpoint(services, actor, endpointId) }
         const request = { url: textOf(params, 'url'), payload: readPayload(textOf(params, 'payload')) }
-        return { ok: true, deliveryId: await scheduleDelivery(services, who, request) }
+        return { ok: true, deliveryId: await scheduleDelivery(services, actor, request) }
       }),
       print: ({ deliveryId }) => `Scheduled ${cell(deliveryId)}. A running server sends it within 1 s.`,
     }),
@@ -202,10 +202,10 @@ function readPayload(payload: string): string {
 const listBytesMax = 16 * 1024 * 1024
 
 async function list(services: EndpointServices, { orgId }: Actor, params: Params): Promise<Json> {
-  const sent = textOrNull(params, 'status')
+  const statusText = textOrNull(params, 'status')
   const { deliveries } = await services.store.webhooks.list({
     orgId,
-    status: deliveryStatuses.find((each) => each === sent) ?? null,
+    status: deliveryStatuses.find((status) => status === statusText) ?? null,
     endpointId: null,
     limit: numberOf(params, 'limit'),
     bytesMax: listBytesMax,
@@ -214,17 +214,17 @@ async function list(services: EndpointServices, { orgId }: Actor, params: Params
   return { deliveries: deliveries.map((delivery) => JSON.parse(deliveryText(services, delivery)) as Json) }
 }
 
-async function replay(services: EndpointServices, who: Actor, params: Params): Promise<Json> {
+async function replay(services: EndpointServices, actor: Actor, params: Params): Promise<Json> {
   const from = textOrNull(params, 'from')
   const until = textOrNull(params, 'until')
   if (from === null && flagOf(params, 'dead'))
-    return { ok: true, replayed: await replayDead(services, who, null) }
+    return { ok: true, replayed: await replayDead(services, actor, null) }
   const id = textOf(params, 'id')
   if (from === null) {
-    await replayDelivery(services, who, id)
+    await replayDelivery(services, actor, id)
     return { ok: true, replayed: 1 }
   }
-  const bound = (sent: string) => (/^\d{1,15}$/.test(sent) ? Number(sent) : sent)
+  const bound = (boundText: string) => (/^\d{1,15}$/.test(boundText) ? Number(boundText) : boundText)
   const body = { from: bound(from), until: until === null ? null : bound(until) }
-  return { ok: true, endpoint: await replayEndpoint(services, who, id, body) }
+  return { ok: true, endpoint: await replayEndpoint(services, actor, id, body) }
 }

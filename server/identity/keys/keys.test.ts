@@ -10,14 +10,14 @@ function watched() {
   const touched: unknown[] = []
   const touch: Store['keys']['touch'] = async (uses) => void touched.push(...uses)
   const uses = makeLastUses({ keys: { touch } as Store['keys'] })
-  let asked = 0
+  let lookupCount = 0
   return {
     touched,
     flush: uses.flush,
-    asked: () => asked,
+    asked: () => lookupCount,
     use(atMs: number, address: string): void {
       const sender = () => {
-        asked++
+        lookupCount++
         return { address, secure: false }
       }
       uses.used(key, atMs, { sender })
@@ -26,9 +26,9 @@ function watched() {
 }
 
 test('of many uses within a second one is asked for its address', async () => {
-  const { use, asked, touched, flush } = watched()
+  const { use, asked: lookupCount, touched, flush } = watched()
   for (let ms = 0; ms < 2_500; ms++) use(10 * minuteMs + ms, `192.0.2.${Math.floor(ms / 1_000)}`)
-  expect(asked()).toBe(3)
+  expect(lookupCount()).toBe(3)
   await flush()
   expect(touched).toEqual([{ keyId: 'key_a', atMs: 10 * minuteMs, address: '192.0.2.2' }])
 })

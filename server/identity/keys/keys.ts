@@ -81,9 +81,9 @@ export function readLabel(text: string): string {
 
 /** Throws 400 `invalid_body` for a setting that this kind of key does not have, or an invalid value. */
 export function checkSettings(kind: KeyKind, settings: Omit<KeySettings, 'label'>, now: number): void {
-  const { scopes: given, siteIds, behindProxy, expiresAtMs } = settings
-  if (given.length > 0 && kind !== 'secret') throw wrongField('scopes', 'Only secret keys have scopes.')
-  const strange = given.find((scope) => !scopes.some((known) => known === scope))
+  const { scopes: keyScopes, siteIds, behindProxy, expiresAtMs } = settings
+  if (keyScopes.length > 0 && kind !== 'secret') throw wrongField('scopes', 'Only secret keys have scopes.')
+  const strange = keyScopes.find((scope) => !scopes.some((knownScope) => knownScope === scope))
   if (strange !== undefined) throw wrongField('scopes', `scopes must be one or more of ${scopes.join(', ')}.`)
   if (siteIds.length > 0 && kind !== 'ingest')
     throw wrongField('siteIds', 'Only ingest keys can be limited to sites.')
@@ -119,11 +119,11 @@ interface KeyChange {
 
 export async function changeKey(
   { store, clock }: Services,
-  who: Actor,
+  actor: Actor,
   keyId: string,
   change: KeyChange,
 ): Promise<ApiKey> {
-  const key = await requireLiveKey(store, who.orgId, keyId, clock.now())
+  const key = await requireLiveKey(store, actor.orgId, keyId, clock.now())
   const settings = {
     label: change.label === undefined ? key.label : readLabel(change.label),
     scopes: change.scopes ?? key.scopes,
@@ -133,23 +133,23 @@ export async function changeKey(
   }
   checkSettings(key.kind, settings, clock.now())
   const metadata = { before: settingsView(key), after: settingsView(settings) }
-  const audit = auditEntry(who, { action: `${key.kind}_key.changed`, target: keyId, metadata }, clock.now())
-  await store.keys.change({ orgId: who.orgId, keyId, settings, audit })
+  const audit = auditEntry(actor, { action: `${key.kind}_key.changed`, target: keyId, metadata }, clock.now())
+  await store.keys.change({ orgId: actor.orgId, keyId, settings, audit })
   return { ...key, ...settings }
 }
 
 /** Without an overlap the next request with the old key is rejected. */
 export async function rotateKey(
   { store, clock }: Services,
-  who: Actor,
+  actor: Actor,
   keyId: string,
   overlapMs: number,
 ): Promise<{ key: ApiKey; secret: string; old: ApiKey }> {
   if (!(overlapMs >= 0 && overlapMs <= limits.keyOverlapMsMax))
     throw wrongField('overlapHours', `The overlap must be 0 to ${limits.keyOverlapMsMax / 3_600_000} hours.`)
   const now = clock.now()
-  const old = await requireLiveKey(store, who.orgId, keyId, now)
-  const { key, secret } = newKey({ ...old, actor: who.actor, expiresAtMs: null }, now)
+  const old = await requireLiveKey(store, actor.orgId, keyId, now)
+  const { key, secret } = newKey({ ...old, actor: actor.actor, expiresAtMs: null }, now)
   const oldEndsAtMs = Math.min(old.expiresAtMs ?? Infinity, now + overlapMs)
   const metadata = {
     label: old.label,
@@ -158,8 +158,8 @@ export async function rotateKey(
     successorPrefix: key.prefix,
     oldEndsAt: isoTime(oldEndsAtMs),
   }
-  const audit = auditEntry(who, { action: `${old.kind}_key.rotated`, target: keyId, metadata }, now)
-  await store.keys.rotate({ orgId: who.orgId, keyId, successor: key, oldEndsAtMs, audit })
+  const audit = auditEntry(actor, { action: `${old.kind}_key.rotated`, target: keyId, metadata }, now)
+  await store.keys.rotate({ orgId: actor.orgId, keyId, successor: key, oldEndsAtMs, audit })
   return { key, secret, old: { ...old, expiresAtMs: oldEndsAtMs } }
 }
 
@@ -169,7 +169,7 @@ async function requireLiveKey(
   keyId: string,
   now: number,
 ): Promise<ApiKey> {
-  const key = (await store.keys.list({ orgId })).find((each) => each.id === keyId)
+  const key = (await store.keys.list({ orgId })).find((apiKey) => apiKey.id === keyId)
   if (!key) throw new AppError('not_found', 'This organization has no key with this id.')
   const ended = key.revokedAtMs !== null || (key.expiresAtMs !== null && key.expiresAtMs <= now)
   if (ended) throw new AppError('conflict', 'This key has expired or was revoked. Create a new one.')
@@ -198,7 +198,7 @@ export async function revokeKey(
  * is that of a request at most a second before the last, because asking for one costs as much as checking an event.
  */
 export interface LastUses {
-  used(key: ApiKey, atMs: number, by: { sender(): Sender }): void
+  used(key: ApiKey, atMs: number, context: { sender(): Sender }): void
   /** Writes pending uses; a failed write is retried at the next flush. */
   flush(): Promise<void>
 }
@@ -207,12 +207,12 @@ export function makeLastUses(store: Pick<Store, 'keys'>): LastUses {
   let waiting = new Map<string, { keyId: string; atMs: number; address: string }>()
   const askedMs = new Map<string, number>()
   return {
-    used(key, atMs, by) {
+    used(key, atMs, context) {
       const minute = atMs - (atMs % minuteMs)
-      const asked = askedMs.get(key.id) ?? -Infinity
-      if (asked >= minute && atMs >= asked && atMs - asked < secondMs) return
+      const lastUseMs = askedMs.get(key.id) ?? -Infinity
+      if (lastUseMs >= minute && atMs >= lastUseMs && atMs - lastUseMs < secondMs) return
       askedMs.set(key.id, atMs)
-      const { address } = by.sender()
+      const { address } = context.sender()
       const pending = waiting.get(key.id)
       if (pending) {
         pending.atMs = minute

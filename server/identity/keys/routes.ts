@@ -53,12 +53,12 @@ export function keyRoutes(services: KeyRoutesServices) {
     .post(
       '/api/keys',
       async ({ request }) => {
-        const who = await manager(request)
+        const actor = await manager(request)
         const body = await readFields(request, keyFields)
         const { kind, label, scopes, siteIds, behindProxy, expiresAt } = body
         if (!kinds.includes(kind)) throw wrongField('kind', `kind must be one of ${kinds.join(', ')}`)
         const settings = {
-          ...who,
+          ...actor,
           kind: kind as KeyKind,
           label,
           scopes: scopes ?? [],
@@ -66,18 +66,18 @@ export function keyRoutes(services: KeyRoutesServices) {
           behindProxy: behindProxy ?? false,
           expiresAtMs: expiresAt === undefined ? null : readTime(expiresAt),
         }
-        const made = await mintKey(store, settings, clock)
-        return json({ key: keyView(made.key), secret: made.secret }, 201)
+        const mintedKey = await mintKey(store, settings, clock)
+        return json({ key: keyView(mintedKey.key), secret: mintedKey.secret }, 201)
       },
       unparsed,
     )
     .post(
       '/api/keys/:id/change',
       async ({ request, params }) => {
-        const who = await manager(request)
+        const actor = await manager(request)
         const { expiresAt, ...settings } = await readFields(request, changeFields)
         const expiresAtMs = typeof expiresAt === 'string' ? readTime(expiresAt) : expiresAt
-        const key = await changeKey(services, who, params.id, { ...settings, expiresAtMs })
+        const key = await changeKey(services, actor, params.id, { ...settings, expiresAtMs })
         return json({ key: keyView(key) })
       },
       unparsed,
@@ -85,9 +85,9 @@ export function keyRoutes(services: KeyRoutesServices) {
     .post(
       '/api/keys/:id/rotate',
       async ({ request, params }) => {
-        const who = await manager(request)
+        const actor = await manager(request)
         const { overlapHours } = await readFields(request, { overlapHours: 'number' })
-        const { key, secret, old } = await rotateKey(services, who, params.id, overlapHours * hourMs)
+        const { key, secret, old } = await rotateKey(services, actor, params.id, overlapHours * hourMs)
         return json({ key: keyView(key), secret, old: keyView(old) }, 201)
       },
       unparsed,
@@ -95,8 +95,8 @@ export function keyRoutes(services: KeyRoutesServices) {
     .post(
       '/api/keys/:id/revoke',
       async ({ request, params }) => {
-        const who = await manager(request)
-        const key = await revokeKey(store, { ...who, keyId: params.id }, clock)
+        const actor = await manager(request)
+        const key = await revokeKey(store, { ...actor, keyId: params.id }, clock)
         return json({ key: keyView(key) })
       },
       unparsed,

@@ -59,9 +59,9 @@ export async function changeSignInRule(
   org: Org,
   rule: SignInRule,
 ): Promise<void> {
-  const before = await store.orgs.signInRule(org.id)
-  if (before.secondFactorRequired === rule.secondFactorRequired) return
-  const metadata = { label: org.name, before: { ...before }, after: { ...rule } }
+  const oldRule = await store.orgs.signInRule(org.id)
+  if (oldRule.secondFactorRequired === rule.secondFactorRequired) return
+  const metadata = { label: org.name, before: { ...oldRule }, after: { ...rule } }
   const act = { action: 'org.sign_in_rule_changed', target: org.id, metadata }
   const audit = auditEntry({ orgId: org.id, actor }, act, clock.now())
   await store.orgs.changeSignInRule({ orgId: org.id, rule, audit })
@@ -71,7 +71,7 @@ export async function deletionOf(
   { store }: Pick<Services, 'store'>,
   orgId: string,
 ): Promise<OrgDeletion | null> {
-  return (await store.orgs.deletions()).find((each) => each.orgId === orgId) ?? null
+  return (await store.orgs.deletions()).find((deletion) => deletion.orgId === orgId) ?? null
 }
 
 /** `typed` must be the slug, so that nobody deletes an organization by mistake. */
@@ -161,7 +161,7 @@ interface SiteChange {
 /** Works before the first event of a site, so that it can be named and restricted in advance. */
 export async function changeSite(
   { store, clock }: { store: Pick<Store, 'sites'>; clock: Clock },
-  who: Actor,
+  actor: Actor,
   siteId: string,
   change: SiteChange,
 ): Promise<Site> {
@@ -170,28 +170,36 @@ export async function changeSite(
   const name = change.name?.trim()
   const problem = nameProblem(name ?? '', { optional: true })
   if (problem !== null) throw wrongField('name', `The name ${problem}.`)
-  const known = (await store.sites.list(who.orgId)).find((site) => site.siteId === siteId)
+  const existingSite = (await store.sites.list(actor.orgId)).find((site) => site.siteId === siteId)
   // A sender's events may have any id, which a person can still name.
-  const idProblem = known === undefined ? unseenProblem(siteId) : null
+  const idProblem = existingSite === undefined ? unseenProblem(siteId) : null
   if (idProblem !== null) throw wrongField('siteId', `A site id ${idProblem}.`)
-  const before = known ?? { siteId, name: null, hidden: false, restricted: false, hosts: [], seen: false }
-  const site: Site = {
-    ...before,
-    name: name === undefined ? before.name : name || null,
-    hidden: change.hidden ?? before.hidden,
-    restricted: change.restricted ?? before.restricted,
-    hosts: change.hosts === undefined ? before.hosts : readHosts(change.hosts),
+  const oldSite = existingSite ?? {
+    siteId,
+    name: null,
+    hidden: false,
+    restricted: false,
+    hosts: [],
+    seen: false,
   }
-  const metadata = { before: settingsOf(before), after: settingsOf(site) }
-  const audit = auditEntry(who, { action: actionOf(before, site), target: siteId, metadata }, clock.now())
-  await store.sites.change({ orgId: who.orgId, site: { siteId, ...settingsOf(site) }, audit })
+  const site: Site = {
+    ...oldSite,
+    name: name === undefined ? oldSite.name : name || null,
+    hidden: change.hidden ?? oldSite.hidden,
+    restricted: change.restricted ?? oldSite.restricted,
+    hosts: change.hosts === undefined ? oldSite.hosts : readHosts(change.hosts),
+  }
+  const metadata = { before: settingsOf(oldSite), after: settingsOf(site) }
+  const audit = auditEntry(actor, { action: actionOf(oldSite, site), target: siteId, metadata }, clock.now())
+  await store.sites.change({ orgId: actor.orgId, site: { siteId, ...settingsOf(site) }, audit })
   return site
 }
 
 /** A change of the name alone has its own action, so that renamed sites can be found in the audit trail. */
-function actionOf(before: Site, after: Site): string {
-  const others = ({ hidden, restricted, hosts }: Site): string => JSON.stringify([hidden, restricted, hosts])
-  const isOnlyName = before.name !== after.name && others(before) === others(after)
+function actionOf(oldSite: Site, newSite: Site): string {
+  const otherSettings = ({ hidden, restricted, hosts }: Site): string =>
+    JSON.stringify([hidden, restricted, hosts])
+  const isOnlyName = oldSite.name !== newSite.name && otherSettings(oldSite) === otherSettings(newSite)
   return isOnlyName ? 'site.renamed' : 'site.changed'
 }
 

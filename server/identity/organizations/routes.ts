@@ -44,19 +44,22 @@ export function orgRoutes(services: OrgRoutesServices) {
       const roles = new Map(
         (await store.accounts.find(account.id))?.memberships.map((m) => [m.orgId, m.role]),
       )
-      const deletions = new Map((await store.orgs.deletions()).map((each) => [each.orgId, each]))
-      const mine = (await store.orgs.list()).filter(({ id }) => roles.has(id))
+      const deletions = new Map((await store.orgs.deletions()).map((deletion) => [deletion.orgId, deletion]))
+      const memberOrgs = (await store.orgs.list()).filter(({ id }) => roles.has(id))
       const view = (org: Org) => ({ ...orgView(org, deletions.get(org.id)), role: roles.get(org.id) })
-      return json({ orgs: mine.map(view) })
+      return json({ orgs: memberOrgs.map(view) })
     })
     .post(
       '/api/orgs',
       async ({ request }) => {
         const { account } = await signIns.require(request)
         if (!account.operator) throw operatorsOnly()
-        const { name: typed, slug: given } = await readFields(request, { name: 'text', slug: 'text?' })
+        const { name: typed, slug: requestedSlug } = await readFields(request, {
+          name: 'text',
+          slug: 'text?',
+        })
         const name = readName(typed)
-        const slug = given ?? slugOf(name)
+        const slug = requestedSlug ?? slugOf(name)
         if (!isSlug(slug)) {
           const form = `lower-case letters, digits and single dashes, at most ${slugCharsMax}`
           throw wrongField('slug', `The slug must be ${form}.`)
@@ -176,8 +179,8 @@ export function siteRoutes(services: SiteRoutesServices) {
           hosts: 'texts?',
         } as const
         const { siteId, ...change } = await readFields(request, fields)
-        const who = { orgId: org.id, actor: `user:${account.id}` }
-        return json({ site: await changeSite(services, who, siteId, change) })
+        const actor = { orgId: org.id, actor: `user:${account.id}` }
+        return json({ site: await changeSite(services, actor, siteId, change) })
       },
       { parse: 'none' },
     )

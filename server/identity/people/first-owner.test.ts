@@ -44,13 +44,13 @@ test('rejects invalid passwords, invalid email addresses and unknown links', asy
 
 test('of thirty concurrent requests exactly one creates the owner, with one audit row', async () => {
   using hash = spyOn(Bun.password, 'hash')
-  const requests = Array.from({ length: 30 }, (_, at) =>
-    createFirstOwner(store, { ...good, email: `a${at}@b.c` }, clock),
+  const requests = Array.from({ length: 30 }, (_, index) =>
+    createFirstOwner(store, { ...good, email: `a${index}@b.c` }, clock),
   )
   const results = await Promise.all(requests)
   expect(hash.mock.calls.length).toBeGreaterThan(1) // they did race
-  const made = results.filter(({ status }) => status === 'created')
-  expect(made).toHaveLength(1)
+  const createdOwners = results.filter(({ status }) => status === 'created')
+  expect(createdOwners).toHaveLength(1)
   expect(results.filter(({ status }) => status === 'owner_exists')).toHaveLength(29)
   const accounts = await store.accounts.list()
   expect(accounts).toHaveLength(1)

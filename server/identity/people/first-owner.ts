@@ -17,7 +17,7 @@ interface FirstOwnerRequest {
   password: string
   linkHash: string | null // of the one-time setup link; null for the environment and the command line
   /** Begins a sign-in of the new owner, stored in the same transaction under the same audit entry. */
-  signIn?: (who: { accountId: string; orgId: string }) => { signIn: SignIn; network: string }
+  signIn?: (member: { accountId: string; orgId: string }) => { signIn: SignIn; network: string }
   actor: string
 }
 
@@ -48,8 +48,8 @@ export async function createFirstOwner(
   const passwordHash = await hashPassword(request.password)
   const now = clock.now()
   const account: Account = { id: newId('usr'), email, passwordHash, operator: true, createdAtMs: now }
-  const begun = request.signIn?.({ accountId: account.id, orgId: org.id })
-  const signedIn = begun === undefined ? {} : { session: begun.signIn.id, address: begun.signIn.address }
+  const draft = request.signIn?.({ accountId: account.id, orgId: org.id })
+  const signedIn = draft === undefined ? {} : { session: draft.signIn.id, address: draft.signIn.address }
   const action = 'account.created'
   const metadata = { email, role: 'owner', operator: true, ...signedIn }
   const status = await store.accounts.createFirstOwner({
@@ -57,7 +57,7 @@ export async function createFirstOwner(
     orgId: org.id,
     linkHash,
     now,
-    ...(begun === undefined ? {} : { signIn: begun.signIn, network: begun.network }),
+    ...(draft === undefined ? {} : { signIn: draft.signIn, network: draft.network }),
     audit: auditEntry({ orgId: org.id, actor: request.actor }, { action, target: account.id, metadata }, now),
   })
   return status === 'created' ? { status, account, orgId: org.id } : { status }

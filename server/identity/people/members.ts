@@ -28,7 +28,7 @@ export interface Acting extends Actor {
 }
 
 export function readRole(text: string): Role {
-  const role = roles.find((known) => known === text)
+  const role = roles.find((knownRole) => knownRole === text)
   if (role === undefined) throw wrongField('role', `role must be one of ${roles.join(', ')}`)
   return role
 }
@@ -60,7 +60,7 @@ export async function listMembers({ store, clock }: { store: Store; clock: Clock
     ({ revokedAtMs, expiresAtMs }) => revokedAtMs === null && expiresAtMs > now,
   )
   const members = (await store.accounts.list()).flatMap((account) => {
-    const membership = account.memberships.find((each) => each.orgId === orgId)
+    const membership = account.memberships.find((candidate) => candidate.orgId === orgId)
     return membership === undefined ? [] : [{ account, role: membership.role }]
   })
   return Promise.all(
@@ -90,30 +90,30 @@ export type MemberView = Awaited<ReturnType<typeof listMembers>>[number]
 /** 409 for the last owner; no effect when the role does not change. Ends the member's sign-ins in the organization. */
 export async function changeRole(
   { store, clock }: Services,
-  who: Acting,
+  actor: Acting,
   accountId: string,
   role: Role,
 ): Promise<void> {
-  const { account, before } = await requireMember(store, who.orgId, accountId)
-  requireMayGrant(who, before, role)
-  if (before === role) return
-  const metadata = { email: account.email, before: { role: before }, after: { role } }
-  const audit = auditEntry(who, { action: 'member.role_changed', target: accountId, metadata }, clock.now())
+  const { account, before: oldRole } = await requireMember(store, actor.orgId, accountId)
+  requireMayGrant(actor, oldRole, role)
+  if (oldRole === role) return
+  const metadata = { email: account.email, before: { role: oldRole }, after: { role } }
+  const audit = auditEntry(actor, { action: 'member.role_changed', target: accountId, metadata }, clock.now())
   const endsShareLinks = !rolesOf('share.manage').includes(role)
-  const command = { orgId: who.orgId, accountId, role, endsShareLinks, audit }
+  const command = { orgId: actor.orgId, accountId, role, endsShareLinks, audit }
   if ((await store.accounts.setRole(command)) === 'last_owner') throw lastOwner()
 }
 
 export async function removeMember(
   { store, clock }: Services,
-  who: Acting,
+  actor: Acting,
   accountId: string,
 ): Promise<void> {
-  const { account, before } = await requireMember(store, who.orgId, accountId)
-  requireMayGrant(who, before)
-  const metadata = { email: account.email, role: before }
-  const audit = auditEntry(who, { action: 'member.removed', target: accountId, metadata }, clock.now())
-  if ((await store.accounts.removeMember({ orgId: who.orgId, accountId, audit })) === 'last_owner')
+  const { account, before: memberRole } = await requireMember(store, actor.orgId, accountId)
+  requireMayGrant(actor, memberRole)
+  const metadata = { email: account.email, role: memberRole }
+  const audit = auditEntry(actor, { action: 'member.removed', target: accountId, metadata }, clock.now())
+  if ((await store.accounts.removeMember({ orgId: actor.orgId, accountId, audit })) === 'last_owner')
     throw lastOwner()
 }
 
@@ -123,7 +123,7 @@ async function requireMember(
   accountId: string,
 ): Promise<{ account: Account; before: Role }> {
   const account = await store.accounts.find(accountId)
-  const membership = account?.memberships.find((each) => each.orgId === orgId)
+  const membership = account?.memberships.find((candidate) => candidate.orgId === orgId)
   if (!account || !membership)
     throw new AppError('not_found', 'This organization has no member with this id.')
   return { account, before: membership.role }
@@ -138,44 +138,44 @@ function lastOwner(): AppError {
 /** Returns the token once; the store has its hash. 409 when the address already belongs to a member. */
 export async function invite(
   { store, clock }: InvitationServices,
-  who: Acting,
+  actor: Acting,
   { email: address, role }: { email: string; role: Role },
 ): Promise<{ invitation: Invitation; token: string }> {
-  requireMayGrant(who, role)
+  requireMayGrant(actor, role)
   const email = readEmail(address)
   const account = await findAccountByEmail(store, email)
   const memberships = account === null ? [] : ((await store.accounts.find(account.id))?.memberships ?? [])
-  if (memberships.some(({ orgId }) => orgId === who.orgId))
+  if (memberships.some(({ orgId }) => orgId === actor.orgId))
     throw new AppError('conflict', `${email} is already a member.`)
   const token = newToken()
   const now = clock.now()
   const invitation: Invitation = {
     id: newId('inv'),
     hash: sha256Hex(token),
-    orgId: who.orgId,
+    orgId: actor.orgId,
     email,
     role,
-    invitedBy: who.actor,
+    invitedBy: actor.actor,
     createdAtMs: now,
     expiresAtMs: now + limits.invitationMs,
   }
   const metadata = { email, role, expiresAt: isoTime(invitation.expiresAtMs) }
-  const audit = auditEntry(who, { action: 'invitation.created', target: invitation.id, metadata }, now)
+  const audit = auditEntry(actor, { action: 'invitation.created', target: invitation.id, metadata }, now)
   await store.invitations.create({ invitation, audit })
   return { invitation, token }
 }
 
 export async function revokeInvitation(
   { store, clock }: InvitationServices,
-  who: Acting,
+  actor: Acting,
   id: string,
 ): Promise<void> {
-  const found = (await store.invitations.list(who.orgId)).find((each) => each.id === id)
-  if (!found) throw new AppError('not_found', 'This organization has no open invitation with this id.')
-  requireMayGrant(who, found.role)
-  const metadata = { email: found.email, role: found.role }
-  const audit = auditEntry(who, { action: 'invitation.revoked', target: id, metadata }, clock.now())
-  await store.invitations.revoke({ orgId: who.orgId, id, audit })
+  const invitation = (await store.invitations.list(actor.orgId)).find((candidate) => candidate.id === id)
+  if (!invitation) throw new AppError('not_found', 'This organization has no open invitation with this id.')
+  requireMayGrant(actor, invitation.role)
+  const metadata = { email: invitation.email, role: invitation.role }
+  const audit = auditEntry(actor, { action: 'invitation.revoked', target: id, metadata }, clock.now())
+  await store.invitations.revoke({ orgId: actor.orgId, id, audit })
 }
 
 export interface OpenInvitation {
@@ -204,15 +204,15 @@ export async function acceptInvitation(
   { store, clock }: InvitationServices,
   { invitation, account }: OpenInvitation,
   password: string,
-  begin: ((who: { accountId: string; orgId: string }) => { signIn: SignIn; network: string }) | null,
+  begin: ((member: { accountId: string; orgId: string }) => { signIn: SignIn; network: string }) | null,
 ): Promise<{ accountId: string; orgId: string; email: string; passwordHash: string }> {
   const { email, hash, orgId } = invitation
-  const made = account ?? (await newAccount(email, password, clock))
-  const { id: accountId, passwordHash } = made
-  const begun = begin?.({ accountId, orgId })
-  const signIn = begun === undefined ? {} : { signIn: begun.signIn, network: begun.network }
+  const memberAccount = account ?? (await newAccount(email, password, clock))
+  const { id: accountId, passwordHash } = memberAccount
+  const draft = begin?.({ accountId, orgId })
+  const signIn = draft === undefined ? {} : { signIn: draft.signIn, network: draft.network }
   const now = clock.now()
-  const command = { hash, now, account: made, ...signIn, auditId: newId('aud') }
+  const command = { hash, now, account: memberAccount, ...signIn, auditId: newId('aud') }
   if ((await store.invitations.accept(command)) === 'link_invalid') throw invitationOver()
   return { accountId, orgId, email, passwordHash }
 }

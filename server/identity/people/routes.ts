@@ -54,7 +54,9 @@ export function accountRoutes(services: AccountRoutesServices) {
       const view = await signIns.requirePerson(request)
       readQuery(request, {})
       const factor = await store.secondFactors.find(view.account.id)
-      const live = (await store.signIns.list(view.account.id)).map((each) => signInView(each, view))
+      const live = (await store.signIns.list(view.account.id)).map((listedSignIn) =>
+        signInView(listedSignIn, view),
+      )
       const secondFactor = factor && { since: isoTime(factor.sinceMs), recoveryLeft: factor.recoveryLeft }
       return json({ email: view.account.email, secondFactor, signIns: live })
     })
@@ -198,8 +200,8 @@ function entry(
   return auditEntry({ orgId: org.id, actor: `user:${account.id}` }, { action, target, metadata }, clock.now())
 }
 
-function signInView(each: SignIn, { signIn }: SignInView) {
-  const { id, address, userAgent, createdAtMs, lastSeenAtMs, expiresAtMs } = each
+function signInView(listedSignIn: SignIn, { signIn }: SignInView) {
+  const { id, address, userAgent, createdAtMs, lastSeenAtMs, expiresAtMs } = listedSignIn
   return {
     id,
     address,
@@ -232,35 +234,37 @@ export function peopleRoutes(services: PeopleRoutesServices) {
     .get('/api/people', async ({ request }) => {
       const { orgId } = await manager(request)
       readQuery(request, {})
-      const open = (await store.invitations.list(orgId)).filter((each) => each.expiresAtMs > clock.now())
+      const open = (await store.invitations.list(orgId)).filter(
+        (invitation) => invitation.expiresAtMs > clock.now(),
+      )
       return json({ members: await listMembers(services, orgId), invitations: open.map(invitationView) })
     })
     .post(
       '/api/people/:id/role',
       async ({ request, params }) => {
-        const who = await manager(request)
+        const actor = await manager(request)
         const { role } = await readFields(request, { role: 'text' })
-        await changeRole(services, who, params.id, readRole(role))
-        return json({ members: await listMembers(services, who.orgId) })
+        await changeRole(services, actor, params.id, readRole(role))
+        return json({ members: await listMembers(services, actor.orgId) })
       },
       unparsed,
     )
     .post(
       '/api/people/:id/remove',
       async ({ request, params }) => {
-        const who = await manager(request)
+        const actor = await manager(request)
         await readFields(request, {})
-        await removeMember(services, who, params.id)
-        return json({ members: await listMembers(services, who.orgId) })
+        await removeMember(services, actor, params.id)
+        return json({ members: await listMembers(services, actor.orgId) })
       },
       unparsed,
     )
     .post(
       '/api/invitations',
       async ({ request }) => {
-        const who = await manager(request)
+        const actor = await manager(request)
         const { email, role } = await readFields(request, { email: 'text', role: 'text' })
-        const { invitation, token } = await invite(services, who, { email, role: readRole(role) })
+        const { invitation, token } = await invite(services, actor, { email, role: readRole(role) })
         // After the # the token appears in no request line and in no log.
         const link = `${addressOf(request, services)}/invitation#${token}`
         return json({ invitation: invitationView(invitation), link }, 201)
@@ -270,9 +274,9 @@ export function peopleRoutes(services: PeopleRoutesServices) {
     .post(
       '/api/invitations/:id/revoke',
       async ({ request, params }) => {
-        const who = await manager(request)
+        const actor = await manager(request)
         await readFields(request, {})
-        await revokeInvitation(services, who, params.id)
+        await revokeInvitation(services, actor, params.id)
         return new Response(null, { status: 204 })
       },
       unparsed,

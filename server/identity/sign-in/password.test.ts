@@ -34,8 +34,8 @@ test('common passwords are rejected in any case', () => {
 })
 
 test('the list is the 5,000 most common passwords of the package that are long enough', () => {
-  const all = dictionary['passwords-common'] as string[]
-  const expected = all.filter((password) => [...password].length >= 8).slice(0, 5_000)
+  const commonPasswords = dictionary['passwords-common'] as string[]
+  const expected = commonPasswords.filter((password) => [...password].length >= 8).slice(0, 5_000)
   expect(list).toBe(`${expected.join('\n')}\n`)
 })
 
@@ -81,10 +81,10 @@ test('a hash verifies its password and no other; garbage is wrong, not an error'
 })
 
 test('an unknown account costs the work of a wrong password', async () => {
-  const known = await hashPassword('correct horse battery')
+  const knownHash = await hashPassword('correct horse battery')
   expect(await verifyPassword('wrong horse battery', null)).toBe(false) // makes the dummy
   using verify = spyOn(Bun.password, 'verify')
-  for (const hash of [known, null]) expect(await verifyPassword('wrong horse battery', hash)).toBe(false)
+  for (const hash of [knownHash, null]) expect(await verifyPassword('wrong horse battery', hash)).toBe(false)
   const [ofKnown, ofDummy] = verify.mock.calls.map(([password, hash]) => [password, String(hash).split('$')])
   const costs = ['', 'argon2id', 'v=19', 'm=47104,t=2,p=1', expect.any(String), expect.any(String)]
   expect(ofKnown).toEqual(['wrong horse battery', costs])
@@ -116,8 +116,8 @@ test('with three unknown senders hashing and 32 waiting, others get 503', async 
   // Neither a person who signed in from there before nor a new password waits in that crowd.
   const crowd = Array.from({ length: 40 }, () => verifyPassword('a guess of many', null).catch(() => null))
   const hash = hashPassword('a window in a vessel')
-  const known = Array.from({ length: 20 }, () => verifyPassword('a guess of many', null, 'known'))
-  expect(await Promise.all(known)).toEqual(Array<boolean>(20).fill(false))
+  const guesses = Array.from({ length: 20 }, () => verifyPassword('a guess of many', null, 'known'))
+  expect(await Promise.all(guesses)).toEqual(Array<boolean>(20).fill(false))
   expect(await hash).toBe('$argon2id')
   await Promise.all(crowd)
   expect(inFlightMax).toBe(4)

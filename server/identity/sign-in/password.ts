@@ -117,7 +117,7 @@ async function throughGate<T>(lane: HashLane, work: () => Promise<T>): Promise<T
     return await work()
   } finally {
     inFlight[lane]--
-    const next = lanes.find((each) => waiting[each].length > 0 && mayEnter(each))
+    const next = lanes.find((hashLane) => waiting[hashLane].length > 0 && mayEnter(hashLane))
     if (next !== undefined) {
       inFlight[next]++
       waiting[next].shift()?.()
@@ -126,15 +126,15 @@ async function throughGate<T>(lane: HashLane, work: () => Promise<T>): Promise<T
 }
 
 function mayEnter(lane: HashLane): boolean {
-  const all = lanes.reduce((sum, each) => sum + inFlight[each], 0)
-  return all < inFlightAllMax && inFlight[lane] < inFlightMax[lane]
+  const inFlightTotal = lanes.reduce((sum, hashLane) => sum + inFlight[hashLane], 0)
+  return inFlightTotal < inFlightAllMax && inFlight[lane] < inFlightMax[lane]
 }
 
 /** The passwords attackers try first: the commonest 5,000 that our length rule would let pass, in lower case. */
-let known: Set<string> | null = null
+let commonPasswords: Set<string> | null = null
 
 /** `lower` is the password in lower case. The set is built on first use: most runs of the executable never ask. */
 function isCommonPassword(lower: string): boolean {
-  known ??= new Set(list.split('\n'))
-  return known.has(lower)
+  commonPasswords ??= new Set(list.split('\n'))
+  return commonPasswords.has(lower)
 }

@@ -47,11 +47,11 @@ export function providerRoutes(services: ProviderRoutesServices) {
   const { basePath } = services
   const redirectUrl = (request: Request) => `${addressOf(request, services)}/api/oidc/callback`
   const requestCookie = requestCookieBelow(basePath)
-  const refuse = (request: Request, why: Refusal, reason = '') => {
+  const refuse = (request: Request, refusal: Refusal, reason = '') => {
     const state = stateOf(request)
     const ended = state === null ? [] : [requestCookie(request, state, '', 0)]
     const cookies = reason === '' ? ended : [...ended, reasonCookieOf(basePath, reason)]
-    return redirect(`${basePath}/sign-in?refused=${why}`, cookies)
+    return redirect(`${basePath}/sign-in?refused=${refusal}`, cookies)
   }
   return new Elysia()
     .get('/api/oidc/start', async ({ request }) => {
@@ -62,8 +62,8 @@ export function providerRoutes(services: ProviderRoutesServices) {
         const { url, authorization } = await provider.begin(redirectUrl(request))
         const encrypted = briefCipher.encrypt(purpose, { ...authorization, untilMs: clock.now() + requestMs })
         const open = openStates(request)
-        const given = open.length < requestsMax ? [] : open
-        const ended = given.map((state) => requestCookie(request, state, '', 0))
+        const staleStates = open.length < requestsMax ? [] : open
+        const ended = staleStates.map((state) => requestCookie(request, state, '', 0))
         return redirect(url, [...ended, requestCookie(request, authorization.state, encrypted, requestMs)])
       } catch (error) {
         const reason = providerReason(error)
@@ -102,12 +102,12 @@ async function enter(
   proven: ProvenIdentity,
 ): Promise<string | null> {
   const { issuer, subject, email } = proven
-  const known = await services.store.signIns.findExternal({ issuer, subject })
-  const account = known ?? (email === null ? null : await findAccountByEmail(services.store, email))
+  const linkedAccount = await services.store.signIns.findExternal({ issuer, subject })
+  const account = linkedAccount ?? (email === null ? null : await findAccountByEmail(services.store, email))
   const orgId = account && (await homeOf(services, account.id))
   if (!account || !orgId) return null
-  const who = { accountId: account.id, orgId, email: account.email }
-  const { cookie } = await services.signIns.begin(request, who, {
+  const member = { accountId: account.id, orgId, email: account.email }
+  const { cookie } = await services.signIns.begin(request, member, {
     by: 'provider',
     external: { issuer, subject },
   })
@@ -194,11 +194,11 @@ export interface Provider {
 /** Contacts the provider at the first sign-in only, so the appliance starts while the provider is down. */
 export function makeProvider({ issuer, clientId, clientSecret, name }: OidcConfig): Provider {
   const authentication = clientAuthentication(clientSecret)
-  let found: Promise<client.Configuration> | null = null
+  let discovery: Promise<client.Configuration> | null = null
   const discover = (): Promise<client.Configuration> => {
     // Plain HTTP is for a provider on this machine; the configuration allows no other.
     const execute = issuer.startsWith('http:') ? [client.allowInsecureRequests] : []
-    found ??= client.discovery(
+    discovery ??= client.discovery(
       new URL(issuer),
       clientId,
       clientSecret ?? undefined,
@@ -208,14 +208,14 @@ export function makeProvider({ issuer, clientId, clientSecret, name }: OidcConfi
         timeout: 10,
         [client.customFetch]: (url, init) => {
           const { hostname, port, protocol } = new URL(url)
-          const known = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
-          noteCall({ what: 'sign-in provider', host: hostname, address: null, port: known })
+          const portNumber = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
+          noteCall({ what: 'sign-in provider', host: hostname, address: null, port: portNumber })
           return fetch(url, init as RequestInit)
         },
       },
     )
-    found.catch(() => (found = null))
-    return found
+    discovery.catch(() => (discovery = null))
+    return discovery
   }
   return {
     name,
@@ -303,8 +303,8 @@ function clientAuthentication(secret: string | null) {
 
   async function tryEach<T>(config: client.Configuration, send: () => Promise<T>): Promise<T> {
     if (secret === null) return send()
-    const tried = [...new Set([accepted, ...offered(config)])].filter((method) => method !== null)
-    for (const [index, method] of tried.entries()) {
+    const candidateMethods = [...new Set([accepted, ...offered(config)])].filter((method) => method !== null)
+    for (const [index, method] of candidateMethods.entries()) {
       current = method
       try {
         const answer = await send()
@@ -313,7 +313,7 @@ function clientAuthentication(secret: string | null) {
       } catch (error) {
         const isRefused = hasProviderCode(error, 'invalid_client') || isChallenge(error)
         if (isRefused) accepted = null
-        if (!isRefused || index === tried.length - 1) throw error
+        if (!isRefused || index === candidateMethods.length - 1) throw error
       }
     }
     throw new Error('the provider offers no method')

@@ -21,11 +21,11 @@ afterAll(() => provider.stop())
 
 type Known = Partial<Parameters<IdentityProvider['knows']>[0]>
 
-async function proven(known: Known, clientSecret: string | null = secret, issuer = provider.issuer) {
-  provider.knows({ id: 'sightglass', secret, redirectUri, ...known })
-  const ours = makeProvider({ issuer, clientId: 'sightglass', clientSecret, name: 'ID' })
-  const { url, authorization } = await ours.begin(redirectUri)
-  return ours.finish(await signInAt(url, 'ada'), authorization)
+async function proven(client: Known, clientSecret: string | null = secret, issuer = provider.issuer) {
+  provider.knows({ id: 'sightglass', secret, redirectUri, ...client })
+  const ownProvider = makeProvider({ issuer, clientId: 'sightglass', clientSecret, name: 'ID' })
+  const { url, authorization } = await ownProvider.begin(redirectUri)
+  return ownProvider.finish(await signInAt(url, 'ada'), authorization)
 }
 
 const methods = (...clientAuthMethods: string[]) => ({ clientAuthMethods })
@@ -82,10 +82,10 @@ const configurations: { [name: string]: Known & { clientSecret?: null; verified?
   },
 }
 
-for (const [name, { clientSecret = secret, verified = true, ...known }] of Object.entries(configurations))
+for (const [name, { clientSecret = secret, verified = true, ...client }] of Object.entries(configurations))
   test(`signs in: ${name}`, async () => {
     provider.people.set('ada', { email, verified })
-    expect(await proven(known, clientSecret)).toEqual({ issuer: provider.issuer, subject: 'ada', email })
+    expect(await proven(client, clientSecret)).toEqual({ issuer: provider.issuer, subject: 'ada', email })
   })
 
 test('an address that is not verified, in whatever words, is no address', async () => {
@@ -113,13 +113,13 @@ test('a provider that knows no method of this client is refused before anybody s
     metadata: { ...method('private_key_jwt'), jwks: { keys: [{ ...key, y }] } },
     options: methods('private_key_jwt'),
   })
-  const ours = makeProvider({
+  const ownProvider = makeProvider({
     issuer: provider.issuer,
     clientId: 'sightglass',
     clientSecret: secret,
     name: 'ID',
   })
-  expect(await reasonOf(ours.begin(redirectUri))).toBe(
+  expect(await reasonOf(ownProvider.begin(redirectUri))).toBe(
     'the provider authenticates clients by private_key_jwt only; allow this client client_secret_basic, ' +
       'client_secret_post, client_secret_jwt there, or none, with SIGHTGLASS_OIDC_CLIENT_SECRET unset, ' +
       'for a public client with PKCE',
@@ -147,9 +147,9 @@ test("the error names the provider's reason, and both issuers when they differ",
   expect(await reasonOf(proven({}, 'a wrong secret'))).toStartWith(
     'invalid_client: client authentication failed',
   )
-  const other = provider.issuer.replace('127.0.0.1', 'localhost')
-  const reason = await reasonOf(proven({}, secret, other))
-  expect(reason).toContain(`expected ${other}`)
+  const otherIssuer = provider.issuer.replace('127.0.0.1', 'localhost')
+  const reason = await reasonOf(proven({}, secret, otherIssuer))
+  expect(reason).toContain(`expected ${otherIssuer}`)
   expect(reason).toContain(`the provider says ${provider.issuer}`)
   const ours = makeProvider({
     issuer: provider.issuer,

@@ -49,9 +49,9 @@ export function authRoutes(services: AuthRoutesServices) {
         const { token, email, password } = await readFields(request, fields)
         const { signIn, cookie } = drafted(signIns, request)
         const claim = { email, password, linkHash: sha256Hex(token), signIn, actor: 'system' }
-        const made = await createFirstOwner(store, claim, clock)
-        if (made.status === 'link_invalid') throw linkRefused(services, request, linkInvalid())
-        if (made.status === 'owner_exists')
+        const firstOwner = await createFirstOwner(store, claim, clock)
+        if (firstOwner.status === 'link_invalid') throw linkRefused(services, request, linkInvalid())
+        if (firstOwner.status === 'owner_exists')
           throw new AppError('conflict', 'This setup link was used. The appliance already has an owner.', {
             hint: 'Sign in. If the password is lost, run “sightglass account reset-password” on the server.',
           })
@@ -107,8 +107,13 @@ export function signInRoutes(services: SignInRoutesServices) {
       async ({ request }) => {
         requireSameOrigin(request)
         const { email, password } = await readFields(request, { email: 'text', password: 'text' })
-        const who = await signInWithPassword(services, email, password, contextOf(request).sender().address)
-        return begin(services, request, who)
+        const member = await signInWithPassword(
+          services,
+          email,
+          password,
+          contextOf(request).sender().address,
+        )
+        return begin(services, request, member)
       },
       unparsed,
     )
@@ -173,8 +178,8 @@ async function accept(
 /** Drafts a sign-in for another command to store; `cookie` is its Set-Cookie header afterwards. */
 function drafted(signIns: SignIns, request: Request) {
   let cookie = ''
-  const signIn = (who: { accountId: string; orgId: string }) => {
-    const draft = signIns.draft(request, who)
+  const signIn = (member: { accountId: string; orgId: string }) => {
+    const draft = signIns.draft(request, member)
     cookie = draft.cookie
     return draft
   }
@@ -182,12 +187,12 @@ function drafted(signIns: SignIns, request: Request) {
 }
 
 /** A session, or for an account with a second factor a token that proves the password for five minutes. */
-async function begin(services: SignInRoutesServices, request: Request, who: Who): Promise<Response> {
-  if ((await services.store.secondFactors.find(who.accountId)) !== null)
-    return json({ secondFactor: true, token: services.halfSignIns.begin(who) })
-  const begun = await services.signIns.begin(request, who)
-  if (begun.status !== 'done') throw passwordChanged()
-  return sessionResponse(services, request, begun.cookie)
+async function begin(services: SignInRoutesServices, request: Request, member: Who): Promise<Response> {
+  if ((await services.store.secondFactors.find(member.accountId)) !== null)
+    return json({ secondFactor: true, token: services.halfSignIns.begin(member) })
+  const signInResult = await services.signIns.begin(request, member)
+  if (signInResult.status !== 'done') throw passwordChanged()
+  return sessionResponse(services, request, signInResult.cookie)
 }
 
 async function withCode(
@@ -207,24 +212,28 @@ async function withCode(
   const { email, passwordHash } = account
   const { address } = contextOf(request).sender()
   const { names } = await throttledNames(services, { account, email: accountId, address }, 'code')
-  let begun: Begun | null = null
+  let signInResult: Begun | null = null
   const { right, refusedBefore } = await throttle.attempt(names, async () => {
     const proof = proofOf(factor, webhooks.box.decrypt(seedPurpose, factor.encryptedSeed), code, clock.now())
     if (proof === null || !halfSignIns.hold(token)) return false
-    const by = 'step' in proof ? 'totp' : 'recovery_code'
+    const method = 'step' in proof ? 'totp' : 'recovery_code'
     try {
-      begun = await signIns.begin(request, { accountId, orgId, email, passwordHash }, { proof, by })
+      signInResult = await signIns.begin(
+        request,
+        { accountId, orgId, email, passwordHash },
+        { proof, by: method },
+      )
     } finally {
-      if (begun?.status !== 'done') halfSignIns.release(token)
+      if (signInResult?.status !== 'done') halfSignIns.release(token)
     }
-    return begun.status !== 'used'
+    return signInResult.status !== 'used'
   })
-  if (!right || begun === null) {
+  if (!right || signInResult === null) {
     const refused = refusedBefore > 0 ? { refusedBefore } : {}
     await signIns.noteFailure({ accountId, orgId }, { email, address, at: 'second factor', ...refused })
     throw new AppError('unauthorized', 'The code is wrong or was already used.', { reason: 'no_session' })
   }
-  const { status, cookie } = begun as Begun
+  const { status, cookie } = signInResult as Begun
   if (status !== 'done') throw startAgain()
   return sessionResponse(services, request, cookie)
 }
@@ -297,7 +306,7 @@ async function sessionResponse(
 
 /** The session as the dashboard sees it. */
 function sessionView(
-  { version, ...where }: SessionViewServices,
+  { version, ...addressServices }: SessionViewServices,
   request: Request,
   { account, org, role, lacksSecondFactor }: SignInView,
 ) {
@@ -308,7 +317,7 @@ function sessionView(
     role,
     lacksSecondFactor, // until it has one, only routes of the account itself respond
     version,
-    ingestUrl: addressOf(request, where),
+    ingestUrl: addressOf(request, addressServices),
     insecure: !secure && !isLoopbackHost(request.headers.get('host')),
   }
 }

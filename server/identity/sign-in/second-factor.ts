@@ -66,7 +66,7 @@ interface HalfSignIn {
  */
 export interface HalfSignIns {
   /** Returns a token that proves the verified password. */
-  begin(who: Who): string
+  begin(member: Who): string
   find(token: string): HalfSignIn | null
   /** Reserves a token for one sign-in; false when another one holds it. */
   hold(token: string): boolean
@@ -78,7 +78,7 @@ const heldMax = 10_000
 
 /** `nowMs` is a clock that all nodes with the key share. */
 export function makeHalfSignIns(cipher: Cipher, nowMs: () => number): HalfSignIns {
-  const held = new Map<string, number>() // until when, by the token's hash, oldest first
+  const heldTokens = new Map<string, number>() // until when, by the token's hash, oldest first
   const read = (token: string): (HalfSignIn & { untilMs: number }) | null => {
     const half = cipher.decrypt(halfPurpose, token) as (HalfSignIn & { untilMs: number }) | null
     return half !== null && half.untilMs > nowMs() ? half : null
@@ -88,18 +88,18 @@ export function makeHalfSignIns(cipher: Cipher, nowMs: () => number): HalfSignIn
       const half = { accountId, orgId, passwordDigest: sha256Hex(passwordHash) }
       return cipher.encrypt(halfPurpose, { ...half, untilMs: nowMs() + limits.secondFactorMs })
     },
-    find: (token) => (held.has(sha256Hex(token)) ? null : read(token)),
+    find: (token) => (heldTokens.has(sha256Hex(token)) ? null : read(token)),
     hold(token) {
       const half = read(token)
       const hash = sha256Hex(token)
-      if (half === null || held.has(hash)) return false
-      for (const [old, untilMs] of held) {
-        if (untilMs > nowMs() && held.size < heldMax) break
-        held.delete(old)
+      if (half === null || heldTokens.has(hash)) return false
+      for (const [old, untilMs] of heldTokens) {
+        if (untilMs > nowMs() && heldTokens.size < heldMax) break
+        heldTokens.delete(old)
       }
-      held.set(hash, half.untilMs)
+      heldTokens.set(hash, half.untilMs)
       return true
     },
-    release: (token) => void held.delete(sha256Hex(token)),
+    release: (token) => void heldTokens.delete(sha256Hex(token)),
   }
 }

@@ -30,9 +30,9 @@ test('with a base path the cookie is limited to it, so two appliances can share 
   const [a, b] = ['/a', '/b'].map((basePath) => cookieHeader(token, { secure: true, basePath }, 5_000))
   expect(a).toBe(`__Secure-sightglass=${token}; Path=/a; HttpOnly; SameSite=Lax; Max-Age=5; Secure`)
   expect(b).toContain('; Path=/b;')
-  const sent = `__Secure-sightglass=${token}`
-  expect(readCookie(sent, { secure: true, basePath: '/a' })).toBe(token)
-  expect(readCookie(sent, https)).toBeNull()
+  const cookie = `__Secure-sightglass=${token}`
+  expect(readCookie(cookie, { secure: true, basePath: '/a' })).toBe(token)
+  expect(readCookie(cookie, https)).toBeNull()
 })
 
 function passes(method: string, headers: Record<string, string>): boolean {

@@ -31,12 +31,12 @@ export interface SignIns {
    */
   begin(
     request: Request,
-    who: { accountId: string; orgId: string; email: string; passwordHash?: string },
-    how?: HowSignedIn,
+    member: { accountId: string; orgId: string; email: string; passwordHash?: string },
+    signInMethod?: HowSignedIn,
   ): Promise<Begun>
   /** A sign-in to be stored together with something else, and its Set-Cookie header. */
-  draft(request: Request, who: { accountId: string; orgId: string }): Draft
-  noteFailure(who: { accountId: string; orgId: string }, metadata: AuditEntry['metadata']): Promise<void>
+  draft(request: Request, member: { accountId: string; orgId: string }): Draft
+  noteFailure(member: { accountId: string; orgId: string }, metadata: AuditEntry['metadata']): Promise<void>
   /**
    * The active sign-in of a request. Throws 401 `no_session`; 403 for a cross-site request, a missing role, or a
    * missing second factor that the organization requires; 415 for a request that changes something and is no JSON.
@@ -61,11 +61,11 @@ export function makeSignIns(
 ): SignIns {
   const scopeOf = (request: Request) => ({ secure: contextOf(request).sender().secure, basePath })
   const find = finder(store, clock, scopeOf)
-  const draft: SignIns['draft'] = (request, who) => {
+  const draft: SignIns['draft'] = (request, member) => {
     const token = newToken()
     const cookie = cookieHeader(token, scopeOf(request), limits.signInAbsoluteMs)
     const network = senderName(contextOf(request).sender().address)
-    return { signIn: newSignIn(request, { ...who, token, now: clock.now() }), network, cookie }
+    return { signIn: newSignIn(request, { ...member, token, now: clock.now() }), network, cookie }
   }
   const findPerson = personFinder(store, clock, find)
   return {
@@ -149,14 +149,18 @@ function unlessStored(error: unknown): void {
 }
 
 function beginner(store: Pick<Store, 'signIns'>, draft: SignIns['draft']): SignIns['begin'] {
-  return async (request, { accountId, orgId, email, passwordHash }, how) => {
+  return async (request, { accountId, orgId, email, passwordHash }, signInMethod) => {
     const { signIn, network, cookie } = draft(request, { accountId, orgId })
-    const metadata = { email, address: signIn.address, ...(how === undefined ? {} : { by: how.by }) }
+    const metadata = {
+      email,
+      address: signIn.address,
+      ...(signInMethod === undefined ? {} : { by: signInMethod.by }),
+    }
     const act = { action: 'session.created', target: signIn.id, metadata }
     const audit = auditEntry({ orgId, actor: `user:${accountId}` }, act, signIn.createdAtMs)
-    const { proof, external } = how ?? {}
+    const { proof, external } = signInMethod ?? {}
     const status = await store.signIns.create({
-      signIn: { ...signIn, byProvider: how?.by === 'provider' },
+      signIn: { ...signIn, byProvider: signInMethod?.by === 'provider' },
       network,
       ...(passwordHash === undefined ? {} : { passwordHash }),
       ...(proof ? { proof } : {}),

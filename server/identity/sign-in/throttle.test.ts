@@ -28,7 +28,7 @@ const right = () => Promise.resolve(true)
 
 async function statusOf(attempt: ReturnType<Throttle['attempt']>): Promise<string> {
   const settled = await attempt.then(
-    (done) => (done.right ? 'right' : 'wrong'),
+    (result) => (result.right ? 'right' : 'wrong'),
     (error: { code?: string }) => error.code ?? 'broken',
   )
   return settled
@@ -75,10 +75,9 @@ test('of 100 concurrent wrong attempts three are checked; 100 correct ones all s
   }
   const guesses = Array.from({ length: 60 }, () => statusOf(throttle.attempt(['a', 'b'], slowly(false))))
   expect(
-    Object.entries(Object.groupBy(await Promise.all(guesses), (each) => each)).map(([name, all]) => [
-      name,
-      all?.length,
-    ]),
+    Object.entries(Object.groupBy(await Promise.all(guesses), (outcome) => outcome)).map(
+      ([name, guessesOfOutcome]) => [name, guessesOfOutcome?.length],
+    ),
   ).toEqual([
     ['wrong', 3],
     ['rate_limited', 57],
@@ -142,7 +141,7 @@ test('a correct attempt waits while another node checks others that could use up
   const there = throttleOf(clock, 'pair')
   const checks = Promise.withResolvers<boolean>()
   let checked = 0
-  const held = Array.from({ length: 3 }, () =>
+  const heldAttempts = Array.from({ length: 3 }, () =>
     there.attempt(['a'], () => {
       checked++
       return checks.promise
@@ -152,7 +151,7 @@ test('a correct attempt waits while another node checks others that could use up
   const waiting = statusOf(here.attempt(['a'], right))
   expect(await Promise.race([waiting, Bun.sleep(50).then(() => 'waits')])).toBe('waits')
   checks.resolve(true)
-  await Promise.all(held)
+  await Promise.all(heldAttempts)
   expect(await waiting).toBe('right')
 })
 

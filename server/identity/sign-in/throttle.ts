@@ -59,21 +59,21 @@ function makeGate(waitOf: (row: Row) => number) {
   const mayStart = ({ failures, running }: Row) => running < Math.max(1, freeTries - failures)
   return {
     /** Resolves when no row is throttled. Nothing else runs between the check and the count. */
-    async enter(held: Row[]): Promise<void> {
+    async enter(heldRows: Row[]): Promise<void> {
       for (;;) {
-        const longestMs = Math.max(...held.map(waitOf))
-        if (longestMs > 0) refuse(held, longestMs)
-        if (held.every(mayStart)) break
-        if (queue.length >= queuedMax || held.some(({ queued }) => queued >= queuedPerNameMax))
-          refuse(held, stepMs)
-        for (const row of held) row.queued++
+        const longestMs = Math.max(...heldRows.map(waitOf))
+        if (longestMs > 0) refuse(heldRows, longestMs)
+        if (heldRows.every(mayStart)) break
+        if (queue.length >= queuedMax || heldRows.some(({ queued }) => queued >= queuedPerNameMax))
+          refuse(heldRows, stepMs)
+        for (const row of heldRows) row.queued++
         await new Promise<void>((wake) => queue.push(wake))
-        for (const row of held) row.queued--
+        for (const row of heldRows) row.queued--
       }
-      for (const row of held) row.running++
+      for (const row of heldRows) row.running++
     },
-    leave(held: Row[]): void {
-      for (const row of held) row.running--
+    leave(heldRows: Row[]): void {
+      for (const row of heldRows) row.running--
       for (const wake of queue.splice(0)) wake()
     },
   }
@@ -86,51 +86,55 @@ export function makeThrottle({ store, clock, secret }: ThrottleOptions): Throttl
   const hashed = (name: string) => createHmac('sha256', secret).update(name).digest('hex').slice(0, 32)
   const gate = makeGate(waitOf)
 
-  const begin = async (held: Row[]): Promise<void> => {
+  const begin = async (heldRows: Row[]): Promise<void> => {
     for (let tries = 0; ; tries++) {
-      const { start, waitMs } = await store.begin({ names: handedOver(held), freeTries, now: clock.now() })
+      const { start, waitMs } = await store.begin({
+        names: handedOver(heldRows),
+        freeTries,
+        now: clock.now(),
+      })
       if (start === 'begun') return
       if (start === 'refused') {
-        for (const row of held) row.untilMs = Math.max(row.untilMs, elapsedMs(clock) + waitMs)
+        for (const row of heldRows) row.untilMs = Math.max(row.untilMs, elapsedMs(clock) + waitMs)
         throw refusal(waitMs)
       }
-      if (tries >= busyTriesMax) refuse(held, stepMs)
+      if (tries >= busyTriesMax) refuse(heldRows, stepMs)
       await Bun.sleep(busyWaitMs)
     }
   }
 
-  const end = async (held: Row[], outcome: AttemptOutcome): Promise<number> => {
-    const answer = await store.end({ names: handedOver(held), outcome, freeTries, now: clock.now() })
-    held.forEach((row, index) => {
+  const end = async (heldRows: Row[], outcome: AttemptOutcome): Promise<number> => {
+    const answer = await store.end({ names: handedOver(heldRows), outcome, freeTries, now: clock.now() })
+    heldRows.forEach((row, index) => {
       const { failures, waitMs } = answer.states[index]!
       Object.assign(row, { failures, untilMs: elapsedMs(clock) + waitMs })
     })
     return answer.refusedBefore
   }
 
-  const run = async (held: Row[], check: () => Promise<boolean>): Promise<Attempt> => {
-    await begin(held)
+  const run = async (heldRows: Row[], check: () => Promise<boolean>): Promise<Attempt> => {
+    await begin(heldRows)
     let right: boolean
     try {
       right = await check()
     } catch (error) {
-      await end(held, 'none').catch(() => undefined) // the store counts it as a failure after a minute
+      await end(heldRows, 'none').catch(() => undefined) // the store counts it as a failure after a minute
       throw error
     }
-    return { right, refusedBefore: await end(held, right ? 'right' : 'wrong') }
+    return { right, refusedBefore: await end(heldRows, right ? 'right' : 'wrong') }
   }
 
   return {
     waitMs: (name) => waitOf(rows.get(name)),
     async attempt(names, check) {
-      const held = names.map((name) => rowOf(rows, name, hashed))
+      const heldRows = names.map((name) => rowOf(rows, name, hashed))
       try {
-        await gate.enter(held)
+        await gate.enter(heldRows)
         try {
           if (++attempts % pruneEvery === 0) await store.prune(throttlePrune(clock.now()))
-          return await run(held, check)
+          return await run(heldRows, check)
         } finally {
-          gate.leave(held)
+          gate.leave(heldRows)
         }
       } finally {
         forget(rows, names, elapsedMs(clock))
@@ -151,8 +155,8 @@ export function steadyClock(clock: Clock): Clock {
 }
 
 /** The rows as the store gets them, with the refusals that it does not know yet. */
-function handedOver(held: Row[]): AttemptName[] {
-  return held.map((row) => {
+function handedOver(heldRows: Row[]): AttemptName[] {
+  return heldRows.map((row) => {
     const { name, isSender, refused } = row
     row.refused = 0
     return { name, isSender, refused }
@@ -186,8 +190,8 @@ function forget(rows: Map<string, Row>, names: string[], now: number): void {
   }
 }
 
-function refuse(held: Row[], waitMs: number): never {
-  for (const row of held) row.refused++
+function refuse(heldRows: Row[], waitMs: number): never {
+  for (const row of heldRows) row.refused++
   throw refusal(waitMs)
 }
 

@@ -47,8 +47,8 @@ export interface LastRun {
 }
 
 export function makeBackupFolder(dir: string): void {
-  const made = mkdirSync(dir, { recursive: true, mode: 0o700 })
-  if (made !== undefined) syncFolder(dirname(made))
+  const createdFolder = mkdirSync(dir, { recursive: true, mode: 0o700 })
+  if (createdFolder !== undefined) syncFolder(dirname(createdFolder))
 }
 
 /**
@@ -180,17 +180,17 @@ export async function sortBackups(dir: string, owner: BackupOwner): Promise<Sort
   const names = readdirSync(dir).filter(isBackupName)
   const views = await Promise.all(names.map((name) => viewOf(dir, name)))
   const areOwn = await Promise.all(views.map((view) => isOwnBackup(view, owner)))
-  const own = views.filter((_, index) => areOwn[index])
+  const ownViews = views.filter((_, index) => areOwn[index])
   const key = ({ manifest, name }: BackupView) => `${manifest?.createdAt ?? ''} ${name}`
-  own.sort((a, b) => sequenceOf(b) - sequenceOf(a) || (key(a) < key(b) ? 1 : -1))
-  return { own, others: views.length - own.length }
+  ownViews.sort((a, b) => sequenceOf(b) - sequenceOf(a) || (key(a) < key(b) ? 1 : -1))
+  return { own: ownViews, others: views.length - ownViews.length }
 }
 
 /** For people, after what is said about this appliance's backups. */
-export function othersText(others: number): string {
-  return others === 1
+export function othersText(otherCount: number): string {
+  return otherCount === 1
     ? 'Another backup in the folder is not provably of this appliance. It is never counted or deleted.'
-    : `${others} other backups in the folder are not provably of this appliance. They are never counted or deleted.`
+    : `${otherCount} other backups in the folder are not provably of this appliance. They are never counted or deleted.`
 }
 
 async function isOwnBackup({ manifest, proof }: BackupView, owner: BackupOwner): Promise<boolean> {
@@ -219,11 +219,11 @@ function isBackupName(name: string): boolean {
 async function viewOf(dir: string, name: string): Promise<BackupView> {
   const path = join(dir, name)
   const bytes = lstatSync(path, { throwIfNoEntry: false })?.size ?? 0
-  const about = { name, path, bytes, proof: readJson<Proof>(`${path}${proofExtension}`) }
+  const viewFields = { name, path, bytes, proof: readJson<Proof>(`${path}${proofExtension}`) }
   try {
-    return { ...about, manifest: await readManifest(path), problem: null }
+    return { ...viewFields, manifest: await readManifest(path), problem: null }
   } catch (error) {
-    return { ...about, manifest: null, problem: error instanceof Error ? error.message : String(error) }
+    return { ...viewFields, manifest: null, problem: error instanceof Error ? error.message : String(error) }
   }
 }
 
@@ -279,8 +279,8 @@ function writeJson(path: string, value: unknown): void {
   writeWhole(path, `${JSON.stringify(value)}\n`)
 }
 
-export function backupDirOf(dataDir: string, given: string | null): string {
-  return given ?? join(dataDir, 'backups')
+export function backupDirOf(dataDir: string, configuredDir: string | null): string {
+  return configuredDir ?? join(dataDir, 'backups')
 }
 
 export interface BackupConfig {

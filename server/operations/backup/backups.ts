@@ -57,7 +57,7 @@ interface BackupServices {
 
 export function makeBackups(services: BackupServices): Backups {
   const { config, store, clock } = services
-  const { backups: made } = openDatabaseAdmin(services.location ?? services.dataDir)
+  const { backups: databaseBackups } = openDatabaseAdmin(services.location ?? services.dataDir)
   const { dir } = config
   const owner = () => readOwner({ dataDir: services.dataDir, dir })
   let running: { startedAt: string; reason: BackupReason; work: Promise<void> } | null = null
@@ -85,20 +85,20 @@ export function makeBackups(services: BackupServices): Backups {
         checking: checking?.name ?? null,
         lastRun: lastRun ?? readLastRun(dir, owner()),
       }
-      const { own, others } = await sortBackups(dir, owner())
+      const { own: ownBackups, others: otherCount } = await sortBackups(dir, owner())
       return {
-        backups: own.map((view) => viewJson(view, checked.get(view.name) ?? null)),
-        others,
+        backups: ownBackups.map((view) => viewJson(view, checked.get(view.name) ?? null)),
+        others: otherCount,
         schedule: scheduleView(config),
         ...state,
-        elsewhere: made.by === 'tools' ? made.backUp : null,
+        elsewhere: databaseBackups.by === 'tools' ? databaseBackups.backUp : null,
       }
     },
     async check(name) {
       const path = await ownBackupPath(dir, name, owner())
       if (checking !== null) throw new AppError('conflict', 'Another verification is already running.')
       const work = prove(services, path)
-        .then((found) => void checked.set(name, found))
+        .then((result) => void checked.set(name, result))
         .finally(() => (checking = null))
       checking = { name, work }
     },
@@ -133,11 +133,12 @@ async function runOnce(
   const { dir, passphrase, keep } = config
   const startMs = performance.now()
   try {
-    const made = await createBackup({ dataDir, location, dir, reason, passphrase, keyRing, clock })
-    await recordBackup(store, made, actor, clock.now())
+    const backup = await createBackup({ dataDir, location, dir, reason, passphrase, keyRing, clock })
+    await recordBackup(store, backup, actor, clock.now())
     const owner = readOwner({ dataDir, dir })
-    if (reason === 'scheduled' && clockGuard.hold() === null) await pruneBackups(dir, keep, made.name, owner)
-    const { name, bytes, sha256, events } = made
+    if (reason === 'scheduled' && clockGuard.hold() === null)
+      await pruneBackups(dir, keep, backup.name, owner)
+    const { name, bytes, sha256, events } = backup
     const durationMs = Math.round(performance.now() - startMs)
     log.info('backup_made', { name, bytes, sha256, events, durationMs })
     const last = { at: isoTime(clock.now()), ok: true, name, message: 'created and verified' }
@@ -159,12 +160,12 @@ async function runOnce(
 }
 
 async function prove({ config, clock }: BackupServices, path: string): Promise<Checked> {
-  const at = isoTime(clock.now())
+  const checkedAt = isoTime(clock.now())
   try {
     const { ok, problems } = await checkBackup(path, config.passphrase)
-    return { at, ok, problems }
+    return { at: checkedAt, ok, problems }
   } catch (error) {
-    return { at, ok: false, problems: [error instanceof Error ? error.message : String(error)] }
+    return { at: checkedAt, ok: false, problems: [error instanceof Error ? error.message : String(error)] }
   }
 }
 

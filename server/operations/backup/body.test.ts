@@ -7,19 +7,20 @@ const encryption = { ...newEncryption(), cost: 2 ** 10, chunkBytes: 64 }
 const key = await keyOf('correct horse battery staple', encryption)
 
 async function* inPieces(bytes: Uint8Array, pieceBytes: number): AsyncGenerator<Buffer> {
-  for (let at = 0; at < bytes.length; at += pieceBytes) yield Buffer.from(bytes.subarray(at, at + pieceBytes))
+  for (let offset = 0; offset < bytes.length; offset += pieceBytes)
+    yield Buffer.from(bytes.subarray(offset, offset + pieceBytes))
 }
 
 async function whole(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
-  const all: Buffer[] = []
-  for await (const piece of pieces) all.push(piece)
-  return Buffer.concat(all)
+  const chunks: Buffer[] = []
+  for await (const piece of pieces) chunks.push(piece)
+  return Buffer.concat(chunks)
 }
 
 const seal = (clear: Uint8Array, pieceBytes = 1_000) =>
   whole(encrypted(inPieces(clear, pieceBytes), key, encryption))
-const open = (body: Uint8Array, pieceBytes = 1_000, by = key) =>
-  whole(decrypted(inPieces(body, pieceBytes), by, encryption))
+const open = (body: Uint8Array, pieceBytes = 1_000, secretKey = key) =>
+  whole(decrypted(inPieces(body, pieceBytes), secretKey, encryption))
 
 test('any bytes survive a round trip, however they are split', async () => {
   const pieceBytes = fc.integer({ min: 1, max: 200 })
@@ -28,8 +29,8 @@ test('any bytes survive a round trip, however they are split', async () => {
       fc.uint8Array({ maxLength: 700 }),
       pieceBytes,
       pieceBytes,
-      async (clear, into, outOf) => {
-        const body = await seal(clear, into)
+      async (clear, inputBytes, outOf) => {
+        const body = await seal(clear, inputBytes)
         expect(body.length).toBe(clear.length + 16 * Math.max(1, Math.ceil(clear.length / 64)))
         expect(await open(body, outOf)).toEqual(Buffer.from(clear))
       },
@@ -39,9 +40,9 @@ test('any bytes survive a round trip, however they are split', async () => {
 
 test('detects one altered byte anywhere', async () => {
   const body = await seal(crypto.getRandomValues(new Uint8Array(300)))
-  for (let at = 0; at < body.length; at++) {
+  for (let index = 0; index < body.length; index++) {
     const altered = Buffer.from(body)
-    altered[at]! ^= 1
+    altered[index]! ^= 1
     expect(await refusal(open(altered))).toMatch(/is corrupt/)
   }
 })
@@ -63,11 +64,11 @@ test('chunks cannot be omitted, swapped, repeated or truncated', async () => {
 
 test('another passphrase or salt decrypts nothing; composed and decomposed letters are equal', async () => {
   const body = await seal(Buffer.from('secret'))
-  for (const other of [
+  for (const otherKey of [
     await keyOf('Correct horse', encryption),
     await keyOf('correct horse battery staple', newEncryption()),
   ])
-    expect(await refusal(open(body, 1_000, other))).toMatch(/passphrase is wrong/)
+    expect(await refusal(open(body, 1_000, otherKey))).toMatch(/passphrase is wrong/)
   expect(await keyOf('caf\u00e9', encryption)).toEqual(await keyOf('cafe\u0301', encryption))
 })
 

@@ -20,12 +20,12 @@ const syncEveryBytes = 32 * 1024 * 1024 // flushing gigabytes at once would dela
 export async function* piecesOf(path: string, end: number, start = 0): AsyncGenerator<Buffer> {
   const file = await openRegularFile(path, { follows: true })
   try {
-    for (let at = start; at < end;) {
-      const buffer = Buffer.allocUnsafe(Math.min(pieceBytes, end - at))
-      const { bytesRead } = await file.read(buffer, 0, buffer.length, at)
+    for (let offset = start; offset < end;) {
+      const buffer = Buffer.allocUnsafe(Math.min(pieceBytes, end - offset))
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, offset)
       if (bytesRead === 0) return
       yield buffer.subarray(0, bytesRead)
-      at += bytesRead
+      offset += bytesRead
     }
   } finally {
     await file.close()

@@ -86,20 +86,23 @@ export function faultsOf({ faults, audit }: Inspection): string[] {
 }
 
 /** The differences between a copy and its source. */
-export function differences(copy: DatabaseFacts, { before, after }: CopyReport): string[] {
-  const found: string[] = []
-  const between = (what: string, value: number, low: number, high: number) => {
+export function differences(
+  copy: DatabaseFacts,
+  { before: factsBefore, after: factsAfter }: CopyReport,
+): string[] {
+  const problems: string[] = []
+  const checkRange = (label: string, value: number, low: number, high: number) => {
     if (value < Math.min(low, high) || value > Math.max(low, high))
-      found.push(`${what}: ${value} in the copy, ${low} before and ${high} after in the database`)
+      problems.push(`${label}: ${value} in the copy, ${low} before and ${high} after in the database`)
   }
-  between('schema', copy.schema, before.schema, after.schema)
-  for (const what of ['events', 'orgs', 'accounts', 'keys'] as const)
-    between(what, copy[what], before[what], after[what])
-  for (const [orgId, { count }] of Object.entries(after.auditHeads)) {
+  checkRange('schema', copy.schema, factsBefore.schema, factsAfter.schema)
+  for (const factName of ['events', 'orgs', 'accounts', 'keys'] as const)
+    checkRange(factName, copy[factName], factsBefore[factName], factsAfter[factName])
+  for (const [orgId, { count }] of Object.entries(factsAfter.auditHeads)) {
     const inCopy = copy.auditHeads[orgId]?.count ?? 0
-    between(`audit entries of ${orgId}`, inCopy, before.auditHeads[orgId]?.count ?? 0, count)
+    checkRange(`audit entries of ${orgId}`, inCopy, factsBefore.auditHeads[orgId]?.count ?? 0, count)
   }
-  return found
+  return problems
 }
 
 const keyFilesBytesMax = 64 * 1024
@@ -181,21 +184,21 @@ async function splitKeyFiles(
   let head = Buffer.alloc(0)
   let end = -1
   while (end < 0 && head.length < keyFilesBytesMax) {
-    const { value, done } = await clear.next()
-    if (done) break
+    const { value, done: isDone } = await clear.next()
+    if (isDone) break
     head = Buffer.concat([head, value])
     end = head.indexOf(0x0a)
   }
   if (end < 0) throw new AppError('conflict', 'The backup is corrupt: its key files are missing.')
-  const found = JSON.parse(head.subarray(0, end).toString()) as { [name: string]: unknown }
+  const keyTexts = JSON.parse(head.subarray(0, end).toString()) as { [name: string]: unknown }
   const keyFiles: KeyFiles = {}
   for (const name of keyFileNames) {
-    const text = found[name]
+    const text = keyTexts[name]
     if (typeof text === 'string') keyFiles[name] = text
   }
-  const rest = head.subarray(end + 1)
+  const firstPiece = head.subarray(end + 1)
   const pieces = (async function* () {
-    yield rest
+    yield firstPiece
     yield* clear
   })()
   return { pieces, keyFiles }

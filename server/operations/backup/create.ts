@@ -66,12 +66,12 @@ const attemptsMax = 2 // deletions during a copy can make one verification fail
 let last: Promise<unknown> = Promise.resolve()
 
 export function createBackup(options: BackupOptions): Promise<MadeBackup> {
-  const made = last.then(
+  const pendingBackup = last.then(
     () => make(options),
     () => make(options),
   )
-  last = made
-  return made
+  last = pendingBackup
+  return pendingBackup
 }
 
 async function make(options: BackupOptions): Promise<MadeBackup> {
@@ -88,11 +88,11 @@ async function make(options: BackupOptions): Promise<MadeBackup> {
     const { applianceId } = owner
     const draft = { name, path: join(dir, name), copy, partial: partial.path, facts, applianceId }
     const sequence = 1 + (await newestSequence(dir, owner))
-    const made =
+    const backup =
       options.passphrase === null ? await sealPlain(options, draft) : await sealEncrypted(options, draft)
     const provenAt = isoTime(clock.now())
-    writeProof(made.path, { sha256: made.sha256, provenAt, sequence, applianceId })
-    return made
+    writeProof(backup.path, { sha256: backup.sha256, provenAt, sequence, applianceId })
+    return backup
   } finally {
     await partial.remove()
   }
@@ -100,11 +100,11 @@ async function make(options: BackupOptions): Promise<MadeBackup> {
 
 async function requireAdmission({ dir, passphrase }: BackupOptions, bytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(dir)
-  const needed = bytes * (passphrase === null ? 1 : 2) + spareBytes
-  if (bavail * bsize < needed) {
+  const neededBytes = bytes * (passphrase === null ? 1 : 2) + spareBytes
+  if (bavail * bsize < neededBytes) {
     throw new AppError(
       'storage_full',
-      `A backup needs about ${needed} bytes; ${bavail * bsize} are free in ${dir}.`,
+      `A backup needs about ${neededBytes} bytes; ${bavail * bsize} are free in ${dir}.`,
       {
         hint: 'free disk space, keep fewer backups, or set another folder with --backup-dir',
       },
@@ -138,9 +138,9 @@ const syncEveryMs = 50
 
 /** Syncs the growing file as it grows: flushing it at once at the end would delay commits. */
 async function whileSyncing(path: string, copying: () => Promise<CopyReport>): Promise<CopyReport> {
-  let done = false
+  let isDone = false
   const syncing = (async () => {
-    while (!done) {
+    while (!isDone) {
       await Bun.sleep(syncEveryMs)
       const file = await open(path, 'r+').catch(() => null)
       await file?.datasync().catch(() => {})
@@ -150,7 +150,7 @@ async function whileSyncing(path: string, copying: () => Promise<CopyReport>): P
   try {
     return await copying()
   } finally {
-    done = true
+    isDone = true
     await syncing
   }
 }
@@ -230,9 +230,9 @@ async function finish(
   file: string,
   manifest: Manifest,
 ): Promise<MadeBackup> {
-  const found = await readManifest(file)
+  const writtenManifest = await readManifest(file)
   const { bodySha256, ...whole } = await digestFile(file, manifest.bodyBytes)
-  if (found.bodySha256 !== bodySha256) {
+  if (writtenManifest.bodySha256 !== bodySha256) {
     throw new AppError('conflict', 'The backup does not read back as it was written. Check the disk.')
   }
   await rename(file, draft.path)
@@ -271,10 +271,10 @@ export async function backUpBeforeUpgrade(
   try {
     return await createBackup({ dataDir, dir, passphrase, keyRing, clock, reason: 'upgrade' })
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
+    const cause = error instanceof Error ? error.message : String(error)
     throw new AppError(
       'conflict',
-      `Schema ${version} was not migrated to ${newest} because no backup could be created: ${why}`,
+      `Schema ${version} was not migrated to ${newest} because no backup could be created: ${cause}`,
       {
         hint: 'nothing was changed; the previous release still works with this data',
       },

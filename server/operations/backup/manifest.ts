@@ -103,9 +103,9 @@ async function openBackup(path: string): Promise<FileHandle> {
   }
 }
 
-async function readAt(file: FileHandle, at: number, bytes: number): Promise<Buffer> {
+async function readAt(file: FileHandle, offset: number, bytes: number): Promise<Buffer> {
   const buffer = Buffer.alloc(bytes)
-  const { bytesRead } = await file.read(buffer, 0, bytes, at)
+  const { bytesRead } = await file.read(buffer, 0, bytes, offset)
   return buffer.subarray(0, bytesRead)
 }
 

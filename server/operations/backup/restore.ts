@@ -81,7 +81,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
     const problems = await contentProblems(database, manifest)
     if (problems.length > 0) throw unsound(problems)
     const keys = keysToInstall(options, manifest, keyFiles)
-    const before = await factsOf(dataDir)
+    const factsBefore = await factsOf(dataDir)
     await recordIn(staged, clock, async (store) => {
       const paused = keys.missing ? await pauseEndpoints(store, clock) : 0
       await store.keyCheck.replace(null) // the backup may be older than the key ring
@@ -93,7 +93,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
           events: manifest.events,
           databaseSha256: manifest.databaseSha256,
           encrypted: manifest.encryption !== null,
-          replacedHeads: headsJson(before),
+          replacedHeads: headsJson(factsBefore),
           endpointsPaused: paused,
         },
       }
@@ -102,7 +102,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
     // The old checkpoints belong to other chains; the file must exist, or it looks deleted.
     writeWhole(join(staged, 'audit-checkpoints'), '')
     const replaced = await place('restore', options, staged, Object.keys(keys.files))
-    const moved = replaced === null ? null : { path: replaced, events: before?.events ?? null }
+    const moved = replaced === null ? null : { path: replaced, events: factsBefore?.events ?? null }
     // Paused endpoints report it; the next start must not refuse the folder again for the same missing key.
     if (keys.missing) openSecretBox(dataDir, options.keyRing)
     return answer(manifest, moved, keys.missing)
@@ -143,10 +143,10 @@ export async function undoRestore(
   }
   await admin.requireUnused()
   const staged = join(dataDir, aside)
-  const before = await factsOf(dataDir)
+  const factsBefore = await factsOf(dataDir)
   await recordIn(staged, clock, async () => ({
     target: aside,
-    metadata: { undone: true, replacedHeads: headsJson(before) },
+    metadata: { undone: true, replacedHeads: headsJson(factsBefore) },
   }))
   const keys = keyFileNames.filter((name) => existsSync(join(staged, name)))
   const replaced = await place('undo', { dataDir, clock }, staged, keys)
@@ -180,8 +180,8 @@ async function requireRestorable(
 async function requireAdmission(dataDir: string, { databaseBytes }: Manifest): Promise<void> {
   const { bavail, bsize } = await statfs(dataDir)
   if (bavail * bsize < databaseBytes + spareBytes) {
-    const needed = `${databaseBytes + spareBytes} bytes; ${bavail * bsize} are free in ${dataDir}`
-    throw new AppError('storage_full', `The restore needs ${needed}. Nothing was changed.`)
+    const spaceText = `${databaseBytes + spareBytes} bytes; ${bavail * bsize} are free in ${dataDir}`
+    throw new AppError('storage_full', `The restore needs ${spaceText}. Nothing was changed.`)
   }
 }
 
@@ -255,8 +255,8 @@ async function recordIn(
   try {
     const { target, metadata } = await describe(store)
     await store.audit.recordEvidence(null) // of other files beside the database
-    const who = { orgId: applianceOrgId, actor: 'cli' }
-    await store.audit.append(auditEntry(who, { action: 'appliance.restored', target, metadata }, now))
+    const actor = { orgId: applianceOrgId, actor: 'cli' }
+    await store.audit.append(auditEntry(actor, { action: 'appliance.restored', target, metadata }, now))
   } finally {
     await store.close()
   }

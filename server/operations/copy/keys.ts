@@ -32,8 +32,8 @@ export function requireKeys({ copy, from, to, ring }: CopiedKeys): void {
       hint: `name it with --key-file; to make one: ${make}`,
     })
   }
-  const known = ring.encryption.map(keyIdOf)
-  const lacking = copy.keyIds.filter((id) => !known.includes(id))
+  const knownKeyIds = ring.encryption.map(keyIdOf)
+  const lacking = copy.keyIds.filter((id) => !knownKeyIds.includes(id))
   if (lacking.length > 0)
     throw new AppError(
       'conflict',
@@ -43,9 +43,9 @@ export function requireKeys({ copy, from, to, ring }: CopiedKeys): void {
       },
     )
   const signers = ring.signing.map(publicKeyOf)
-  const own = from === null ? null : readSigningKey(from)
-  const needed = [...copy.signingKeys, ...(own === null ? [] : [own.publicKey])]
-  if (needed.every((key) => signers.includes(key))) return
+  const ownSigningKey = from === null ? null : readSigningKey(from)
+  const neededKeys = [...copy.signingKeys, ...(ownSigningKey === null ? [] : [ownSigningKey.publicKey])]
+  if (neededKeys.every((key) => signers.includes(key))) return
   throw new AppError('conflict', 'The key ring lacks the key that signed the audit trail.', {
     hint: from === null ? make : `append ${join(from, signingKeyFileName)} to the key ring`,
   })
@@ -60,9 +60,9 @@ export function writeKeys({ from, to, ring }: CopiedKeys): void {
   if (to === null) return
   const names = [keyFileName, signingKeyFileName].map((name) => ({ name, text: textOf(name, from, ring) }))
   for (const { name, text } of names) if (text !== null) makeOnce(join(to, name), text)
-  const own = readKeyFile(join(to, keyFileName)) ?? []
-  const needed = ring?.encryption ?? (from === null ? null : readKeyFile(join(from, keyFileName))) ?? []
-  if (needed.every((key) => own.some((each) => each.equals(key)))) return
+  const ownKeys = readKeyFile(join(to, keyFileName)) ?? []
+  const neededKeys = ring?.encryption ?? (from === null ? null : readKeyFile(join(from, keyFileName))) ?? []
+  if (neededKeys.every((key) => ownKeys.some((ownKey) => ownKey.equals(key)))) return
   throw new AppError('conflict', `${keyFileName} in ${to} is not a key of the source.`, {
     hint: 'name an empty folder',
   })

@@ -38,20 +38,22 @@ interface DiagnosisOptions {
 
 export async function diagnose({ config, location, now, live, url }: DiagnosisOptions): Promise<Diagnosis> {
   const { dataDir, keyFile, backup, hasTls } = config
-  const about = { at: isoTime(now), version }
+  const baseFields = { at: isoTime(now), version }
   const admin = openDatabaseAdmin(location)
   const isFolder = admin.backups.by === 'copy'
   if (isFolder && !(await admin.hasData())) {
     const check = failure('folder', `There is no data in ${dataDir}.`, 'set the folder with --data-dir')
-    return { ok: false, ...about, checks: [check] }
+    return { ok: false, ...baseFields, checks: [check] }
   }
-  const found = await database(admin, now)
+  const databaseReport = await database(admin, now)
   const checks: (Check | null)[] = [
-    ...(existsSync(dataDir) ? await folderChecks(config, isFolder ? found.checkup : null, isFolder) : []),
+    ...(existsSync(dataDir)
+      ? await folderChecks(config, isFolder ? databaseReport.checkup : null, isFolder)
+      : []),
     checkLimits(),
-    ...found.checks,
+    ...databaseReport.checks,
     checkKeyFile(keyFile),
-    found.checkup === null ? null : await checkEvidence(found.checkup, config, now),
+    databaseReport.checkup === null ? null : await checkEvidence(databaseReport.checkup, config, now),
     admin.backups.by === 'copy'
       ? await checkBackups(backup.dir, now, readOwner({ dataDir, dir: backup.dir }))
       : checkOtherTools(admin.backups),
@@ -60,8 +62,8 @@ export async function diagnose({ config, location, now, live, url }: DiagnosisOp
     ...checkOptions(config, url).filter(({ id }) => isFolder || id !== 'backup-schedule'),
     ...live,
   ]
-  const all = checks.filter((check) => check !== null)
-  return { ok: all.every(({ status }) => status !== 'failure'), ...about, checks: all }
+  const allChecks = checks.filter((check) => check !== null)
+  return { ok: allChecks.every(({ status }) => status !== 'failure'), ...baseFields, checks: allChecks }
 }
 
 /** Checks of the data folder. A node of a shared database keeps little in it. */
@@ -96,8 +98,8 @@ async function database(admin: DatabaseAdmin, now: number) {
     ]
     return { checkup, checks }
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
-    const check = failure('database', `The database cannot be read: ${why}`, remedyOf(error, admin))
+    const reason = error instanceof Error ? error.message : String(error)
+    const check = failure('database', `The database cannot be read: ${reason}`, remedyOf(error, admin))
     return { checkup: null, checks: [check] }
   }
 }
@@ -127,6 +129,6 @@ export async function checkEvidence(
   return warning('evidence', detail, update)
 }
 
-export function unreachable(why: string): Check {
-  return warning('server', `A server holds the folder but does not answer: ${why}.`, 'see its log')
+export function unreachable(reason: string): Check {
+  return warning('server', `A server holds the folder but does not answer: ${reason}.`, 'see its log')
 }

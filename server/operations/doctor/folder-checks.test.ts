@@ -61,8 +61,8 @@ test('the schema: current, older, newer', () => {
 test('keys: leaked ones fail; expiring and unused ones are warnings', () => {
   expect(checkKeys(well).status).toBe('ok')
   expect(checkKeys({ ...well, keys: { ...well.keys, idle: 1 } })).toMatchObject({ status: 'warning' })
-  const all = checkKeys({ ...well, keys: { live: 3, exposed: 1, endingSoon: 1, idle: 1 } })
-  expect(all).toMatchObject({ status: 'failure', detail: expect.stringContaining('leaked') })
+  const finding = checkKeys({ ...well, keys: { live: 3, exposed: 1, endingSoon: 1, idle: 1 } })
+  expect(finding).toMatchObject({ status: 'failure', detail: expect.stringContaining('leaked') })
 })
 
 test('the disk forecast uses the rate of the last 7 days', async () => {
@@ -113,14 +113,14 @@ test('backups: none, failed, repeated successfully, corrupt', async () => {
   const folder = dir.join('b')
   expect((await checkBackups(folder, now)).status).toBe('warning')
   mkdirSync(folder)
-  const at = (hours: number) => new Date(now + hours * 3_600_000).toISOString()
-  await writeLastRun(folder, { at: at(-2), ok: false, name: null, message: 'no space' })
+  const isoTime = (hours: number) => new Date(now + hours * 3_600_000).toISOString()
+  await writeLastRun(folder, { at: isoTime(-2), ok: false, name: null, message: 'no space' })
   expect(await checkBackups(folder, now)).toMatchObject({
     status: 'failure',
     detail: expect.stringContaining('no space'),
   })
   writeFileSync(`${folder}/x.backup`, 'not one')
-  await writeProof(`${folder}/x.backup`, { sha256: '', provenAt: at(-1) })
+  await writeProof(`${folder}/x.backup`, { sha256: '', provenAt: isoTime(-1) })
   expect(await checkBackups(folder, now)).toMatchObject({
     status: 'failure',
     detail: expect.stringContaining('damaged'),

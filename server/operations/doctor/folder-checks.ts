@@ -77,11 +77,11 @@ export async function checkFileSystem(dataDir: string): Promise<Check> {
       'move the data folder to a local disk',
     )
   }
-  const gone = temporaryTypes[type]
-  if (gone !== undefined) {
+  const temporaryType = temporaryTypes[type]
+  if (temporaryType !== undefined) {
     return warning(
       'file-system',
-      `The data is on ${gone}: it is lost with the machine or the container.`,
+      `The data is on ${temporaryType}: it is lost with the machine or the container.`,
       'move the data folder to a disk or a volume',
     )
   }
@@ -115,8 +115,8 @@ export async function checkDisk(
   const bytesPerDay = ((checkup.bytes / checkup.facts.events) * checkup.eventsLastWeek) / 7
   const days = Math.floor((free - floorBytes) / bytesPerDay)
   const pace = `at the rate of the last 7 days (${sizeText(bytesPerDay)} per day)`
-  const then = days > farDays ? 'in more than 10 years' : `in ${days} days`
-  const forecast = `${space}; ${pace} the disk fills up ${then}.`
+  const fillTime = days > farDays ? 'in more than 10 years' : `in ${days} days`
+  const forecast = `${space}; ${pace} the disk fills up ${fillTime}.`
   return days < soonDays
     ? warning('disk', forecast, 'add disk space or shorten retention')
     : ok('disk', forecast)
@@ -126,8 +126,8 @@ export async function checkDisk(
 export function checkAside(dataDir: string): Check | null {
   const [newest, ...older] = asideFolders(dataDir)
   if (newest === undefined) return null
-  const all = [newest, ...older]
-  const names = all.length === 1 ? newest : `${newest} and ${older.length} more`
+  const folders = [newest, ...older]
+  const names = folders.length === 1 ? newest : `${newest} and ${older.length} more`
   return warning(
     'replaced-data',
     `A restore moved the previous data aside: ${names}.`,
@@ -255,9 +255,9 @@ const staleDays = 8
 
 /** The newest verified backup of this appliance, and the result of the newest attempt. */
 export async function checkBackups(dir: string, now: number, owner = anyOwner): Promise<Check> {
-  const { own, others } = await sortBackups(dir, owner)
-  const check = checkOwnBackups(dir, { backups: own, last: readLastRun(dir, owner), now })
-  return others === 0 ? check : { ...check, detail: `${check.detail} ${othersText(others)}` }
+  const { own: ownBackups, others: otherCount } = await sortBackups(dir, owner)
+  const check = checkOwnBackups(dir, { backups: ownBackups, last: readLastRun(dir, owner), now })
+  return otherCount === 0 ? check : { ...check, detail: `${check.detail} ${othersText(otherCount)}` }
 }
 
 interface OwnBackups {

@@ -47,7 +47,7 @@ export function diagnosedOf(config: Options): Diagnosed {
 
 /** `url`: where the running server listens; null without one. */
 export function checkOptions({ backup, retention }: Diagnosed, url: string | null): Check[] {
-  const whose =
+  const originText =
     url === null
       ? 'No server is running; these checks use the options of this command.'
       : `These checks use the options of the running server on ${url}.`
@@ -57,7 +57,11 @@ export function checkOptions({ backup, retention }: Diagnosed, url: string | nul
     ...(bytes === null ? [] : [`up to ${bytes.toLocaleString('en-US')} bytes per organization`]),
   ]
   const retained = limits.length === 0 ? 'unlimited' : limits.join(', ')
-  return [ok('options', whose), checkSchedule(backup), ok('retention', `Retention of events: ${retained}.`)]
+  return [
+    ok('options', originText),
+    checkSchedule(backup),
+    ok('retention', `Retention of events: ${retained}.`),
+  ]
 }
 
 function checkSchedule({ cron, keep, isEncrypted }: Diagnosed['backup']): Check {
@@ -67,8 +71,8 @@ function checkSchedule({ cron, keep, isEncrypted }: Diagnosed['backup']): Check 
       'Automatic backups are off (--backup-cron off).',
       'set --backup-cron, or schedule "sightglass backup create" yourself',
     )
-  const how = isEncrypted ? 'encrypted' : 'not encrypted'
-  return ok('backup-schedule', `Automatic backups: "${cron}" (UTC), ${how}, newest ${keep} kept.`)
+  const encryptionText = isEncrypted ? 'encrypted' : 'not encrypted'
+  return ok('backup-schedule', `Automatic backups: "${cron}" (UTC), ${encryptionText}, newest ${keep} kept.`)
 }
 
 type Reached = Pick<Diagnosed, 'listen' | 'publicUrl' | 'trustedProxies'>
@@ -78,26 +82,26 @@ function isLoopback(host: string): boolean {
 }
 
 export function checkReach({ listen, publicUrl, trustedProxies }: Reached, hasTls: boolean): Check {
-  const where = listenText(listen)
-  if (listen.unix !== undefined) return ok('tls', `${where} is reachable from this machine only.`)
-  if (hasTls) return ok('tls', `${where} uses TLS.`)
-  if (isLoopback(listen.host)) return ok('tls', `${where} is reachable from this machine only.`)
+  const listenAddress = listenText(listen)
+  if (listen.unix !== undefined) return ok('tls', `${listenAddress} is reachable from this machine only.`)
+  if (hasTls) return ok('tls', `${listenAddress} uses TLS.`)
+  if (isLoopback(listen.host)) return ok('tls', `${listenAddress} is reachable from this machine only.`)
   if (publicUrl?.startsWith('https:') && trustedProxies.length > 0) {
-    return ok('tls', `${where} is behind a proxy that uses TLS (${publicUrl}).`)
+    return ok('tls', `${listenAddress} is behind a proxy that uses TLS (${publicUrl}).`)
   }
   return warning(
     'tls',
-    `${where} is reachable from the network without TLS: passwords and keys are sent in clear text.`,
+    `${listenAddress} is reachable from the network without TLS: passwords and keys are sent in clear text.`,
     'set --tls-cert and --tls-key, or use a proxy with --public-url https://… and --trusted-proxy',
   )
 }
 
 export function checkProxies({ publicUrl, trustedProxies }: Reached, hasTls: boolean): Check {
-  const everyone = trustedProxies.find((range) => /\/0$/.test(range))
-  if (everyone !== undefined) {
+  const openRange = trustedProxies.find((range) => /\/0$/.test(range))
+  if (openRange !== undefined) {
     return failure(
       'proxy',
-      `--trusted-proxy ${everyone} trusts every sender, so anyone can fake an address.`,
+      `--trusted-proxy ${openRange} trusts every sender, so anyone can fake an address.`,
       'list only the addresses of your proxies',
     )
   }

@@ -29,7 +29,7 @@ test('a connection is listed only on the side that opened it', async () => {
   const { port } = server.address() as { port: number }
   const socket = connect(port, '127.0.0.1')
   await accepted.promise
-  const toUs = outwardConnections()?.filter((each) => each.port === port)
+  const toUs = outwardConnections()?.filter((connection) => connection.port === port)
   expect(toUs).toEqual([{ address: '127.0.0.1', port }])
   socket.destroy()
   server.close()
@@ -71,8 +71,8 @@ test('connections without a recorded call are a warning', () => {
   }
   expect(checkOutbound({ calls: [], open: [] })).toMatchObject({ status: 'ok' })
   expect(checkOutbound({ calls: [], open: null })).toMatchObject({ status: 'ok' })
-  const known = checkOutbound({ calls: [hook], open: [{ address: '203.0.113.5', port: 443 }] })
-  expect(known).toMatchObject({
+  const finding = checkOutbound({ calls: [hook], open: [{ address: '203.0.113.5', port: 443 }] })
+  expect(finding).toMatchObject({
     status: 'ok',
     detail:
       'Outgoing connections since the server started: webhook hooks.example (203.0.113.5) port 443, 2 times.',

@@ -74,8 +74,10 @@ function checkReports(problems: string[] | null): Check[] {
   if (problems === null) return []
   const [first] = problems
   if (first === undefined) return [ok('reports', 'Scheduled reports: none is failing.')]
-  const more = problems.length === 1 ? '' : ` ${problems.length - 1} more fail.`
-  return [warning('reports', `A ${first}${more}`, 'check the folder or the mail server; the server retries')]
+  const moreText = problems.length === 1 ? '' : ` ${problems.length - 1} more fail.`
+  return [
+    warning('reports', `A ${first}${moreText}`, 'check the folder or the mail server; the server retries'),
+  ]
 }
 
 /** Whether retention waits because the clock jumped. */
@@ -137,16 +139,16 @@ const states = { established: '01', synSent: '02', listening: '0A' } as const
 
 /** Outgoing connections of this process as the kernel lists them; null where it does not. */
 export function outwardConnections(proc = '/proc/self'): Connection[] | null {
-  const own = ownSockets(proc)
-  if (own === null) return null
+  const socketInodes = ownSockets(proc)
+  if (socketInodes === null) return null
   const rows = ['tcp', 'tcp6', 'udp', 'udp6'].flatMap((table) => tableRows(`${proc}/net/${table}`, table))
-  const ours = rows.filter(({ inode }) => own.has(inode))
+  const ownRows = rows.filter(({ inode }) => socketInodes.has(inode))
   const listening = new Set(
-    ours.filter(({ state }) => state === states.listening).map(({ localPort }) => localPort),
+    ownRows.filter(({ state }) => state === states.listening).map(({ localPort }) => localPort),
   )
   const isOutgoing = ({ state, localPort, port }: Row) =>
     (state === states.established || state === states.synSent) && port !== 0 && !listening.has(localPort)
-  return ours.filter(isOutgoing).map(({ address, port }) => ({ address, port }))
+  return ownRows.filter(isOutgoing).map(({ address, port }) => ({ address, port }))
 }
 
 function ownSockets(proc: string): Set<string> | null {
@@ -213,8 +215,8 @@ function ipv6(hex: string): string {
   const bytes = bytesOf(hex)
   const mapped = bytes.slice(0, 10).every((byte) => byte === 0) && bytes[10] === 255 && bytes[11] === 255
   if (mapped) return bytes.slice(12).join('.')
-  const groups = Array.from({ length: 8 }, (_, at) =>
-    ((bytes[at * 2]! << 8) | bytes[at * 2 + 1]!).toString(16),
+  const groups = Array.from({ length: 8 }, (_, index) =>
+    ((bytes[index * 2]! << 8) | bytes[index * 2 + 1]!).toString(16),
   )
   // The shortest form, so that addresses compare equal.
   return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1)
@@ -232,27 +234,27 @@ const dnsPort = 53
 
 export function checkOutbound({ calls, open }: Outbound): Check {
   const unexplained = (open ?? []).filter(
-    (each) => each.port !== dnsPort && !calls.some((call) => explains(call, each)),
+    (connection) => connection.port !== dnsPort && !calls.some((call) => explains(call, connection)),
   )
   const [first] = unexplained
   if (first !== undefined) {
-    const more = unexplained.length === 1 ? '' : ` and ${unexplained.length - 1} more`
+    const moreText = unexplained.length === 1 ? '' : ` and ${unexplained.length - 1} more`
     return warning(
       'outbound',
-      `The server is connected to ${first.address} port ${first.port}${more}, but no webhook or provider explains it.`,
+      `The server is connected to ${first.address} port ${first.port}${moreText}, but no webhook or provider explains it.`,
       'check whether code was loaded into the process: its environment, LD_PRELOAD, BUN_OPTIONS',
     )
   }
   if (calls.length === 0) return ok('outbound', 'No outgoing connection since the server started.')
-  const names = calls.toReversed().map(({ what, host, address, port, times }) => {
-    const at = address === null || address === host ? '' : ` (${address})`
-    if (what === 'database') return `database ${host} port ${port}`
-    return `${what} ${host}${at} port ${port}, ${times} ${times === 1 ? 'time' : 'times'}`
+  const names = calls.toReversed().map(({ what: callKind, host, address, port, times }) => {
+    const addressText = address === null || address === host ? '' : ` (${address})`
+    if (callKind === 'database') return `database ${host} port ${port}`
+    return `${callKind} ${host}${addressText} port ${port}, ${times} ${times === 1 ? 'time' : 'times'}`
   })
-  const rest = names.length > shownMax ? `; and ${names.length - shownMax} more` : ''
+  const omittedText = names.length > shownMax ? `; and ${names.length - shownMax} more` : ''
   return ok(
     'outbound',
-    `Outgoing connections since the server started: ${names.slice(0, shownMax).join('; ')}${rest}.`,
+    `Outgoing connections since the server started: ${names.slice(0, shownMax).join('; ')}${omittedText}.`,
   )
 }
 

@@ -18,17 +18,17 @@ function watched() {
     () => void ends++,
     () => share * 1_000,
   )
-  const at = (next: number) => {
+  const pressureAt = (next: number) => {
     share = next
     watch.check()
     return watch.pressure()
   }
-  return { at, ends: () => ends }
+  return { at: pressureAt, ends: () => ends }
 }
 
 test('refuses reads from 70 %, everything from 85 %, and recovers', () => {
-  const { at, ends } = watched()
-  expect([0.5, 0.69, 0.71, 0.84, 0.86, 0.72, 0.3].map(at)).toEqual([
+  const { at: pressureAt, ends } = watched()
+  expect([0.5, 0.69, 0.71, 0.84, 0.86, 0.72, 0.3].map(pressureAt)).toEqual([
     'none',
     'none',
     'reads',
@@ -41,10 +41,10 @@ test('refuses reads from 70 %, everything from 85 %, and recovers', () => {
 })
 
 test('ends the process only after three checks in a row, and once', () => {
-  const { at, ends } = watched()
-  expect([0.96, 0.96, 0.8, 0.96, 0.96].map(at)).toEqual(['all', 'all', 'reads', 'all', 'all'])
+  const { at: pressureAt, ends } = watched()
+  expect([0.96, 0.96, 0.8, 0.96, 0.96].map(pressureAt)).toEqual(['all', 'all', 'reads', 'all', 'all'])
   expect(ends()).toBe(0)
-  expect([0.97, 0.97].map(at)).toEqual(['out', 'out'])
+  expect([0.97, 0.97].map(pressureAt)).toEqual(['out', 'out'])
   expect(ends()).toBe(1)
 })
 

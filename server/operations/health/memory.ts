@@ -28,19 +28,19 @@ export function watchMemory(
   limitBytes: number,
   log: Log,
   end: () => void,
-  used: () => number = () => process.memoryUsage.rss(),
+  readUsedBytes: () => number = () => process.memoryUsage.rss(),
 ): MemoryWatch {
-  let usedBytes = used()
+  let usedBytes = readUsedBytes()
   let pressure: MemoryPressure = 'none'
   let checksOut = 0
   let ending = false
 
   function check(): void {
-    usedBytes = used()
+    usedBytes = readUsedBytes()
     // Most of it may be garbage; collecting takes tens of milliseconds, so only under pressure.
     if (usedBytes > limitBytes * readsShare) {
       Bun.gc(true)
-      usedBytes = used()
+      usedBytes = readUsedBytes()
     }
     checksOut = usedBytes > limitBytes * outShare ? checksOut + 1 : 0
     const now = pressureOf(usedBytes / limitBytes, checksOut)
@@ -70,8 +70,8 @@ const stepBytes = 16 * 1024 * 1024
  * the memory of the process with its store open.
  */
 function smallestLimit(limitBytes: number, usedBytes: number): number | null {
-  const least = Math.ceil((usedBytes + ownBytes) / readsShare / stepBytes) * stepBytes
-  return limitBytes < least ? least : null
+  const limitMin = Math.ceil((usedBytes + ownBytes) / readsShare / stepBytes) * stepBytes
+  return limitBytes < limitMin ? limitMin : null
 }
 
 /** Throws when the limit is so low that every request would get a 503. */
@@ -80,12 +80,12 @@ export function requireMemory(limitBytes: number, isOption: boolean): void {
   if (smallestLimit(limitBytes, process.memoryUsage.rss()) === null) return
   Bun.gc(true)
   const usedBytes = process.memoryUsage.rss()
-  const least = smallestLimit(limitBytes, usedBytes)
-  if (least === null) return
-  const what = isOption ? '--memory-limit' : 'the memory of this machine or container,'
+  const limitMin = smallestLimit(limitBytes, usedBytes)
+  if (limitMin === null) return
+  const limitName = isOption ? '--memory-limit' : 'the memory of this machine or container,'
   throw new Error(
-    `${what} ${sizeText(limitBytes)} is too small: the idle server uses ${sizeText(usedBytes + ownBytes)} and ` +
-      `needs at least ${least / 1024 / 1024}MiB`,
+    `${limitName} ${sizeText(limitBytes)} is too small: the idle server uses ${sizeText(usedBytes + ownBytes)} and ` +
+      `needs at least ${limitMin / 1024 / 1024}MiB`,
   )
 }
 

@@ -68,11 +68,11 @@ interface NodesServices {
 export async function nodesView({ store, node }: NodesServices): Promise<NodesView> {
   if (node === null) return { isShared: false, nodes: [], versions: [], backlog: null }
   const now = node.clock.now()
-  const [found, { oldestDueAtMs, ...backlog }] = await Promise.all([
+  const [storedNodes, { oldestDueAtMs, ...backlog }] = await Promise.all([
     store.nodes.list({ now }),
     store.nodes.backlog({ now }),
   ])
-  const nodes = found.map((each) => viewOf(each, now, node.name))
+  const nodes = storedNodes.map((storedNode) => viewOf(storedNode, now, node.name))
   const running = nodes.filter(({ state }) => state !== 'missing')
   const oldestDueMs = oldestDueAtMs === null ? null : Math.max(0, now - oldestDueAtMs)
   return {
@@ -83,14 +83,18 @@ export async function nodesView({ store, node }: NodesServices): Promise<NodesVi
   }
 }
 
-function viewOf({ startedAtMs, seenAtMs, report, ...about }: Node, now: number, own: string): NodeView {
+function viewOf(
+  { startedAtMs, seenAtMs, report, ...nodeFields }: Node,
+  now: number,
+  ownName: string,
+): NodeView {
   const { queuedBytes, queuedMs, viewMs, problem } = report ?? noReport
   const isMissing = now - seenAtMs > seenMsMax
   const aheadMs = report?.aheadMs ?? null
   return {
-    ...about,
+    ...nodeFields,
     state: isMissing ? 'missing' : report?.isEnding ? 'ending' : 'running',
-    isThis: about.name === own,
+    isThis: nodeFields.name === ownName,
     startedAt: isoTime(startedAtMs),
     seenAt: isoTime(seenAtMs),
     aheadMs,

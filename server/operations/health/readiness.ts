@@ -51,8 +51,8 @@ async function storeFailure(store: Store): Promise<string | null> {
     () => silent.resolve(`the store did not respond within ${storeMsMax / 1_000} s`),
     storeMsMax,
   )
-  const asked = readFailure(store).then((failure) => failure ?? writeFailure(store))
-  return Promise.race([asked, silent.promise]).finally(() => clearTimeout(timer))
+  const healthCheck = readFailure(store).then((failure) => failure ?? writeFailure(store))
+  return Promise.race([healthCheck, silent.promise]).finally(() => clearTimeout(timer))
 }
 
 async function readFailure(store: Store): Promise<string | null> {

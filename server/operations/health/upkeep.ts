@@ -19,11 +19,11 @@ export function makeUpkeepWatch(
   log: Pick<Log, 'error'>,
 ): () => void {
   const loggedMs = new Map<string, number>() // by kind, in `elapsedMs`
-  let seen = 0
+  let loggedFailures = 0
   return () => {
     const upkeep = store.behind()?.upkeep ?? null
-    if (upkeep === null || upkeep.lastFailure === null || upkeep.failures === seen) return
-    seen = upkeep.failures
+    if (upkeep === null || upkeep.lastFailure === null || upkeep.failures === loggedFailures) return
+    loggedFailures = upkeep.failures
     const { kind, message } = upkeep.lastFailure
     const nowMs = elapsedMs(clock)
     if (nowMs - (loggedMs.get(kind) ?? -Infinity) < logEveryMs) return

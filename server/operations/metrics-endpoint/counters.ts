@@ -17,13 +17,13 @@ export function makeHttpTimes(): HttpTimes {
   let last = { route: '', method: '', status: 0, histogram: makeHistogram(boundsMs) } // often the next, too
 
   function histogramOf(route: string, method: string, status: number): Histogram {
-    const known = methods.has(method) ? method : 'other'
-    const key = `${route} ${known} ${status}`
+    const knownMethod = methods.has(method) ? method : 'other'
+    const key = `${route} ${knownMethod} ${status}`
     let row = rows.get(key)
     if (row === undefined)
       rows.set(
         key,
-        (row = { route, method: known, status: String(status), histogram: makeHistogram(boundsMs) }),
+        (row = { route, method: knownMethod, status: String(status), histogram: makeHistogram(boundsMs) }),
       )
     return row.histogram
   }

@@ -62,15 +62,15 @@ export function prometheusRoutes(services: PrometheusRoutesServices) {
       badLines: services.accessReceiver.badLines(),
     }
     const { node } = services
-    const own = [...metricsOf(gathered), ...services.scheduledReports.metrics()]
-    const all =
+    const ownMetrics = [...metricsOf(gathered), ...services.scheduledReports.metrics()]
+    const allMetrics =
       node === null || shared === null
-        ? [...own, ...databaseMetrics(health)]
+        ? [...ownMetrics, ...databaseMetrics(health)]
         : [
-            ...labelled([...own, ...nodeMetrics(services.store, node)], { node: node.name }),
+            ...labelled([...ownMetrics, ...nodeMetrics(services.store, node)], { node: node.name }),
             ...databaseMetrics(health, shared),
           ]
-    const text = exposition([...all, alerts])
+    const text = exposition([...allMetrics, alerts])
     return new Response(text, { headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' } })
   })
 }
@@ -79,14 +79,14 @@ export function prometheusRoutes(services: PrometheusRoutesServices) {
 function admit(request: Request, token: string | null): void {
   if (contextOf(request).listener === 'metrics') return
   if (token === null) throw new AppError('not_found', 'No such page or endpoint.')
-  const sent = /^bearer +(\S+) *$/i.exec(request.headers.get('authorization') ?? '')?.[1]
-  if (sent === undefined)
+  const bearerToken = /^bearer +(\S+) *$/i.exec(request.headers.get('authorization') ?? '')?.[1]
+  if (bearerToken === undefined)
     throw unauthorized(
       'missing_bearer',
       'Send the metrics token in the header "Authorization: Bearer <token>".',
     )
   const digest = (text: string) => createHash('sha256').update(text).digest()
-  if (!timingSafeEqual(digest(sent), digest(token)))
+  if (!timingSafeEqual(digest(bearerToken), digest(token)))
     throw unauthorized('invalid_key', 'Invalid metrics token.')
 }
 
@@ -130,9 +130,9 @@ function storeMetrics({
   return async () => {
     const fresh = ask()
     if (last === null) return fresh
-    const known = last
+    const lastReport = last
     fresh.catch(() => undefined) // retried by the next scrape
-    return Promise.race([fresh.catch(() => known), Bun.sleep(patienceMs).then(() => known)])
+    return Promise.race([fresh.catch(() => lastReport), Bun.sleep(patienceMs).then(() => lastReport)])
   }
 }
 
@@ -156,39 +156,39 @@ interface Gathered {
 }
 
 /** Of the process. */
-function metricsOf(of: Gathered): AnyMetric[] {
+function metricsOf(snapshot: Gathered): AnyMetric[] {
   return [
-    gauge('build_info', 'The running release.', 1, { version: of.version }),
-    ...ingestMetrics(of.ingest),
-    gauge('queue_bytes', 'Bytes of events that are waiting to be written.', of.queue.queuedBytes),
-    gauge('queue_oldest_seconds', 'Age of the oldest queued event.', of.queue.oldestMs / 1_000),
-    times('commit_seconds', 'Duration of database commits, fsync included.', of.times.commit),
-    times('fsync_seconds', 'Duration of a 4 KiB write with fsync, probed every 10 s.', of.fsync),
+    gauge('build_info', 'The running release.', 1, { version: snapshot.version }),
+    ...ingestMetrics(snapshot.ingest),
+    gauge('queue_bytes', 'Bytes of events that are waiting to be written.', snapshot.queue.queuedBytes),
+    gauge('queue_oldest_seconds', 'Age of the oldest queued event.', snapshot.queue.oldestMs / 1_000),
+    times('commit_seconds', 'Duration of database commits, fsync included.', snapshot.times.commit),
+    times('fsync_seconds', 'Duration of a 4 KiB write with fsync, probed every 10 s.', snapshot.fsync),
     times(
       'append_seconds',
       'Duration from accepting a batch of events to its acknowledgement.',
-      of.times.append,
+      snapshot.times.append,
     ),
-    gauge('disk_free_bytes', 'Free disk space of the data folder.', of.diskFreeBytes),
-    gauge('memory_bytes', 'Resident memory of the process.', of.memoryBytes),
-    gauge('live_streams', 'Open live streams and queries with progress.', of.liveStreams),
+    gauge('disk_free_bytes', 'Free disk space of the data folder.', snapshot.diskFreeBytes),
+    gauge('memory_bytes', 'Resident memory of the process.', snapshot.memoryBytes),
+    gauge('live_streams', 'Open live streams and queries with progress.', snapshot.liveStreams),
     counter('rollup_repaired_total', 'Rollup rows that a recount repaired; expected: 0.', [
-      { value: of.repairedRows },
+      { value: snapshot.repairedRows },
     ]),
-    ...syslogMetrics(of),
-    ...requestMetrics(of),
-    ...badLineMetrics(of),
-    ...jobMetrics(of),
+    ...syslogMetrics(snapshot),
+    ...requestMetrics(snapshot),
+    ...badLineMetrics(snapshot),
+    ...jobMetrics(snapshot),
     counter('webhook_attempts_total', 'Webhook attempts by outcome.', [
-      { labels: { outcome: 'delivered' }, value: of.webhooks.delivered },
-      { labels: { outcome: 'retry' }, value: of.webhooks.retried },
-      { labels: { outcome: 'dead_letter' }, value: of.webhooks.deadLettered },
+      { labels: { outcome: 'delivered' }, value: snapshot.webhooks.delivered },
+      { labels: { outcome: 'retry' }, value: snapshot.webhooks.retried },
+      { labels: { outcome: 'dead_letter' }, value: snapshot.webhooks.deadLettered },
     ]),
     {
       name: 'sightglass_http_request_seconds',
       help: 'Response time by route; streams until the first byte.',
       kind: 'histogram',
-      samples: of.http.map(({ route, method, status, histogram }) => ({
+      samples: snapshot.http.map(({ route, method, status, histogram }) => ({
         labels: { route, method, status },
         histogram,
       })),
@@ -238,8 +238,8 @@ function nodeMetrics(store: Store, node: Pick<SharedNode, 'aheadMs'>): Metric[] 
 /** Of the whole database, so it carries no node. */
 async function alertMetric({ webhooks, orgs }: Store): Promise<Metric> {
   const reads = [webhooks.openIncidents(null), webhooks.rules(null), orgs.list()] as const
-  const [incidents, rules, all] = await Promise.all(reads)
-  const slugs = new Map(all.map(({ id, slug }) => [id, slug]))
+  const [incidents, rules, allOrgs] = await Promise.all(reads)
+  const slugs = new Map(allOrgs.map(({ id, slug }) => [id, slug]))
   const samples = alertSamples(incidents, rules, slugs)
   return { name: 'sightglass_alerts', help: 'Alerts that are pending or firing.', kind: 'gauge', samples }
 }
@@ -249,11 +249,11 @@ function labelled(metrics: AnyMetric[], labels: Labels): AnyMetric[] {
     metric.kind === 'histogram'
       ? {
           ...metric,
-          samples: metric.samples.map((each) => ({ ...each, labels: { ...labels, ...each.labels } })),
+          samples: metric.samples.map((sample) => ({ ...sample, labels: { ...labels, ...sample.labels } })),
         }
       : {
           ...metric,
-          samples: metric.samples.map((each) => ({ ...each, labels: { ...labels, ...each.labels } })),
+          samples: metric.samples.map((sample) => ({ ...sample, labels: { ...labels, ...sample.labels } })),
         },
   )
 }
@@ -275,23 +275,23 @@ function ingestMetrics({ requests, refused, accepted, deduped, rejected }: Reado
 /** Nothing without `--listen-syslog`. */
 function syslogMetrics({ syslog }: Pick<Gathered, 'syslog'>): Metric[] {
   if (syslog.length === 0) return []
-  const each = (value: (one: SyslogReport) => number) =>
-    syslog.map((one) => ({ labels: { listen: one.listen }, value: value(one) }))
+  const listSamples = (value: (report: SyslogReport) => number) =>
+    syslog.map((report) => ({ labels: { listen: report.listen }, value: value(report) }))
   return [
     counter(
       'syslog_lines_total',
       'Lines received by syslog.',
-      each(({ received }) => received),
+      listSamples(({ received }) => received),
     ),
     counter(
       'syslog_dropped_total',
       'Lines received by syslog that were dropped.',
-      each(({ dropped }) => dropped),
+      listSamples(({ dropped }) => dropped),
     ),
     counter(
       'syslog_bad_lines_total',
       'Lines received by syslog that fit no format.',
-      each(({ bad }) => bad),
+      listSamples(({ bad }) => bad),
     ),
   ]
 }
@@ -317,30 +317,30 @@ function requestMetrics({ requests }: Pick<Gathered, 'requests'>): Metric[] {
 }
 
 function jobMetrics({ jobs, now }: Pick<Gathered, 'jobs' | 'now'>): Metric[] {
-  const each = (value: (job: JobReport) => number) =>
+  const listSamples = (value: (job: JobReport) => number) =>
     jobs.map((job) => ({ labels: { job: job.id }, value: value(job) }))
   return [
     counter(
       'job_runs_total',
       'Runs of scheduled jobs.',
-      each(({ runs }) => runs),
+      listSamples(({ runs }) => runs),
     ),
     counter(
       'job_failures_total',
       'Failed runs of scheduled jobs.',
-      each(({ failures }) => failures),
+      listSamples(({ failures }) => failures),
     ),
     {
       ...gauge('job_seconds', 'Duration of the last run.', 0),
-      samples: each(({ lastMs }) => lastMs / 1_000),
+      samples: listSamples(({ lastMs }) => lastMs / 1_000),
     },
     {
       ...gauge('job_age_seconds', 'Time since the last run ended, or since the start.', 0),
-      samples: each(({ lastEndMs }) => Math.max(0, now - lastEndMs) / 1_000),
+      samples: listSamples(({ lastEndMs }) => Math.max(0, now - lastEndMs) / 1_000),
     },
     {
       ...gauge('job_late', '1 when the last run failed or three runs were missed.', 0),
-      samples: each(({ late }) => (late ? 1 : 0)),
+      samples: listSamples(({ late }) => (late ? 1 : 0)),
     },
   ]
 }
@@ -398,9 +398,9 @@ function metricText(metric: AnyMetric): string {
 /** In the output, buckets are cumulative and in seconds. */
 function histogramLines(name: string, labels: Labels, { boundsMs, counts, sumMs }: Histogram): string[] {
   let total = 0
-  const buckets = counts.map((count, at) => {
+  const buckets = counts.map((count, index) => {
     total += count
-    const bound = boundsMs[at]
+    const bound = boundsMs[index]
     const le = bound === undefined ? '+Inf' : String(bound / 1_000)
     return line(`${name}_bucket`, { ...labels, le }, total)
   })

@@ -57,18 +57,18 @@ export function makeErasures({ store, clock, log, node }: ErasureServices): Eras
     actor: Actor,
     erasure: Erasure,
     run: { id: string; node: string },
-    begun: PromiseWithResolvers<void>,
+    startSignal: PromiseWithResolvers<void>,
   ): Promise<void> {
     const { orgId } = actor
     let erased: ErasedCounts | null = null
     const onProgress = (sum: ErasedCounts) => {
       erased = sum
-      begun.resolve()
+      startSignal.resolve()
     }
     try {
       await eraseAll({ store, clock }, actor, erasure, { run, onProgress, ending: ending.signal })
     } catch (error) {
-      if (erased === null) return begun.reject(error)
+      if (erased === null) return startSignal.reject(error)
       const { events } = erased as ErasedCounts
       log.error('erasure_interrupted', { orgId, by: erasure.kind, events, message: messageOf(error) })
     } finally {
@@ -78,15 +78,19 @@ export function makeErasures({ store, clock, log, node }: ErasureServices): Eras
 
   return {
     async start(actor, erasure) {
-      for (let own = running.get(actor.orgId); own !== undefined; own = running.get(actor.orgId)) {
+      for (
+        let ownErasure = running.get(actor.orgId);
+        ownErasure !== undefined;
+        ownErasure = running.get(actor.orgId)
+      ) {
         const stored = await store.erasures.find({ orgId: actor.orgId, now: clock.now() })
-        if (stored?.run !== own.run || stored.endedAtMs === null) throw anotherRuns()
-        await own.work // it has ended, and only returns
+        if (stored?.run !== ownErasure.run || stored.endedAtMs === null) throw anotherRuns()
+        await ownErasure.work // it has ended, and only returns
       }
-      const begun = Promise.withResolvers<void>()
+      const startSignal = Promise.withResolvers<void>()
       const id = newId('era')
-      running.set(actor.orgId, { run: id, work: work(actor, erasure, { id, node }, begun) })
-      await begun.promise.catch((error: unknown) => {
+      running.set(actor.orgId, { run: id, work: work(actor, erasure, { id, node }, startSignal) })
+      await startSignal.promise.catch((error: unknown) => {
         throw error instanceof StoreError && error.kind === 'conflict' ? anotherRuns() : error
       })
     },
@@ -97,7 +101,7 @@ export function makeErasures({ store, clock, log, node }: ErasureServices): Eras
     },
     async stop() {
       ending.abort(new Error('the server stopped before it finished: erase again'))
-      await Promise.all([...running.values()].map((one) => one.work))
+      await Promise.all([...running.values()].map((runningErasure) => runningErasure.work))
     },
   }
 }
@@ -112,16 +116,16 @@ function viewOf(
   node: string,
 ): Pick<ErasuresJson, 'running' | 'last'> {
   if (progress === null) return { running: null, last: null }
-  const { kind: by, events, deliveries, samples, endedAtMs, logEmptied } = progress
+  const { kind: erasureKind, events, deliveries, samples, endedAtMs, logEmptied } = progress
   const counts = { events, deliveries, samples }
   // What this node began and does not run was begun by a process that ended.
   const isAlive = isOwn || (progress.node !== node && progress.silentMs < leaseMs)
   if (endedAtMs === null && isAlive)
-    return { running: { by, startedAt: isoTime(progress.startedAtMs), ...counts }, last: null }
+    return { running: { by: erasureKind, startedAt: isoTime(progress.startedAtMs), ...counts }, last: null }
   const problem =
     endedAtMs === null ? `${progress.node} stopped before it finished: erase again` : progress.problem
   const erased = logEmptied === null ? null : { ...counts, logEmptied }
-  const last = { by, endedAt: isoTime(endedAtMs ?? progress.seenAtMs), erased, problem }
+  const last = { by: erasureKind, endedAt: isoTime(endedAtMs ?? progress.seenAtMs), erased, problem }
   return { running: null, last }
 }
 

@@ -26,9 +26,9 @@ export interface Recount {
   repaired(): number
 }
 
-function startOf(known: RecountProgress | null, untilMs: number): number {
-  if (known === null) return 0
-  return known.throughMs > untilMs ? untilMs - againMs : known.throughMs
+function startOf(recountProgress: RecountProgress | null, untilMs: number): number {
+  if (recountProgress === null) return 0
+  return recountProgress.throughMs > untilMs ? untilMs - againMs : recountProgress.throughMs
 }
 
 interface Run {
@@ -56,14 +56,14 @@ export function makeRecount({
 
   async function recountOrg(orgId: string, now: number, { lease, deadline, ended }: Run): Promise<void> {
     const untilMs = Math.floor(now / hourMs) * hourMs
-    const known = await store.retention.recounted(orgId)
+    const lastProgress = await store.retention.recounted(orgId)
     const first = await store.retention.firstHour(orgId)
     if (first === null) return
-    let hour = Math.max(first, untilMs - backMs, startOf(known, untilMs))
+    let hour = Math.max(first, untilMs - backMs, startOf(lastProgress, untilMs))
     let wrong = 0
     let sinceNote = 0
     const note = () => {
-      const progress = { throughMs: hour, repaired: (known?.repaired ?? 0) + wrong }
+      const progress = { throughMs: hour, repaired: (lastProgress?.repaired ?? 0) + wrong }
       return store.retention.noteRecount({ orgId, ...progress })
     }
     for (; hour < untilMs && performance.now() < deadline; hour += hourMs) {
@@ -76,7 +76,7 @@ export function makeRecount({
       }
       if (++sinceNote % hoursPerNote === 0) await note()
     }
-    if (sinceNote > 0 && hour !== known?.throughMs) await note()
+    if (sinceNote > 0 && hour !== lastProgress?.throughMs) await note()
   }
 
   return {

@@ -28,10 +28,10 @@ const countMsMax = 8_000
 
 export function retentionRoutes(services: RetentionRoutesServices) {
   const { store, signIns, clock, erasures } = services
-  const view = async (org: Org, own: RetentionSetting) => ({
-    days: own.days,
-    bytes: own.bytes,
-    auditDays: own.auditDays,
+  const view = async (org: Org, setting: RetentionSetting) => ({
+    days: setting.days,
+    bytes: setting.bytes,
+    auditDays: setting.auditDays,
     appliance: services.retention,
     eventBytes: await store.retention.eventBytes(org.id),
   })

@@ -91,8 +91,8 @@ export function installedUnit(unitDir: string): { executable: string; dataDir: s
   if (!existsSync(unit) || Bun.which('systemctl') === null) return null
   const line = /^ExecStart=(.*)$/m.exec(readFileSync(unit, 'utf8'))?.[1] ?? ''
   const [executable = '', ...flags] = line.match(/"(?:[^"\\]|\\.)*"|\S+/g)?.map(unquoted) ?? []
-  const given = flags.findLast((flag) => flag.startsWith('--data-dir='))
-  return { executable, dataDir: given?.slice('--data-dir='.length) ?? stateFolder }
+  const dataDirFlag = flags.findLast((flag) => flag.startsWith('--data-dir='))
+  return { executable, dataDir: dataDirFlag?.slice('--data-dir='.length) ?? stateFolder }
 }
 
 export function controlUnit(action: 'start' | 'stop'): Promise<void> {

@@ -48,25 +48,25 @@ type Way = Pick<Acting, 'actor' | 'dryRun'>
 async function walk(services: SetupServices, setup: Setup, way: Way): Promise<SetupChange[]> {
   const changes: SetupChange[] = []
   for (const target of setup.organizations) {
-    const { org, ...applied } = await at(target.at, () => applyOrg(services, target, way))
-    const who: Acting = { orgId: org?.id ?? null, ...way }
+    const { org, ...applied } = await withLocation(target.at, () => applyOrg(services, target, way))
+    const actor: Acting = { orgId: org?.id ?? null, ...way }
     const slug = org?.slug ?? target.slug
     changes.push({ kind: 'organization', org: slug, name: org?.name ?? target.name ?? slug, ...applied })
     for (const site of target.sites) {
-      const done = await at(site.at, () => applySite(services, site, who))
-      changes.push({ kind: 'site', org: slug, name: site.siteId, ...done })
+      const result = await withLocation(site.at, () => applySite(services, site, actor))
+      changes.push({ kind: 'site', org: slug, name: site.siteId, ...result })
     }
     for (const key of target.keys) {
-      const done = await at(key.at, () => applyKey(services, key, who))
-      changes.push({ kind: 'key', org: slug, name: key.label, ...done })
+      const result = await withLocation(key.at, () => applyKey(services, key, actor))
+      changes.push({ kind: 'key', org: slug, name: key.label, ...result })
     }
     for (const endpoint of target.endpoints) {
-      const done = await at(endpoint.at, () => applyEndpoint(services, endpoint, who))
-      changes.push({ kind: 'endpoint', org: slug, name: endpoint.label, ...done })
+      const result = await withLocation(endpoint.at, () => applyEndpoint(services, endpoint, actor))
+      changes.push({ kind: 'endpoint', org: slug, name: endpoint.label, ...result })
     }
     for (const alert of target.alerts) {
-      const done = await at(alert.at, () => applyAlert(services, target, alert, who))
-      changes.push({ kind: 'alert', org: slug, name: alert.name, ...done })
+      const result = await withLocation(alert.at, () => applyAlert(services, target, alert, actor))
+      changes.push({ kind: 'alert', org: slug, name: alert.name, ...result })
     }
   }
   changes.push(...(await removeAlerts(services, setup, way)))
@@ -74,12 +74,12 @@ async function walk(services: SetupServices, setup: Setup, way: Way): Promise<Se
 }
 
 /** Adds the position in the file to an error. */
-async function at<T>(where: string, work: () => Promise<T>): Promise<T> {
+async function withLocation<T>(location: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
     if (!(error instanceof AppError)) throw error
-    throw new AppError(error.code, `${where}: ${error.message}`, error.details)
+    throw new AppError(error.code, `${location}: ${error.message}`, error.details)
   }
 }
 
@@ -90,8 +90,8 @@ async function applyOrg(
 ): Promise<Applied & { org: Org | null }> {
   const org = await store.orgs.find(slug)
   if (org === null) {
-    const made = dryRun ? null : await makeOrg({ store, clock }, actor, { slug, name: name ?? slug })
-    return { did: 'created', note: null, org: made }
+    const newOrg = dryRun ? null : await makeOrg({ store, clock }, actor, { slug, name: name ?? slug })
+    return { did: 'created', note: null, org: newOrg }
   }
   if (name === null || name === org.name) return { ...unchanged, org }
   const renamed = dryRun ? org : await renameOrg({ store, clock }, actor, org, name)
@@ -103,8 +103,8 @@ async function applySite(
   { siteId, name, hidden, restricted, hosts }: SetupSite,
   { orgId, actor, dryRun }: Acting,
 ): Promise<Applied> {
-  const known = orgId === null ? [] : await store.sites.list(orgId)
-  const site = known.find((each) => each.siteId === siteId)
+  const knownSites = orgId === null ? [] : await store.sites.list(orgId)
+  const site = knownSites.find((knownSite) => knownSite.siteId === siteId)
   const hasHosts = hosts === null || JSON.stringify(site?.hosts ?? []) === JSON.stringify(hosts)
   if (site && site.name === name && site.hidden === hidden && site.restricted === restricted && hasHosts)
     return unchanged
@@ -199,48 +199,49 @@ interface Services {
 }
 
 /** A key is identified by its hash. */
-async function applyKey(services: Services, target: SetupKey, who: Acting): Promise<Applied> {
+async function applyKey(services: Services, target: SetupKey, actor: Acting): Promise<Applied> {
   const { keys } = services.store
   // The list first: memory may lack a key that another node made within the last second.
-  const own = who.orgId === null ? [] : await keys.list({ orgId: who.orgId })
-  const known = own.find(({ hash }) => hash === target.hash) ?? (await keys.findByHash(target.hash))
-  if (known === null) return createKey(services, target, who)
-  if (known.orgId !== who.orgId || known.kind !== target.kind)
+  const orgKeys = actor.orgId === null ? [] : await keys.list({ orgId: actor.orgId })
+  const existingKey = orgKeys.find(({ hash }) => hash === target.hash) ?? (await keys.findByHash(target.hash))
+  if (existingKey === null) return createKey(services, target, actor)
+  if (existingKey.orgId !== actor.orgId || existingKey.kind !== target.kind)
     throw new AppError(
       'conflict',
       'A key with this hash exists in another organization or with another kind.',
     )
-  if (known.revokedAtMs !== null) return left(`revoked on ${isoTime(known.revokedAtMs)}`)
-  if (isSame(known, target)) return { did: 'unchanged', note: null }
-  if (known.expiresAtMs !== null && known.expiresAtMs <= services.clock.now())
-    return left(`expired on ${isoTime(known.expiresAtMs)}`)
-  if (!who.dryRun) {
+  if (existingKey.revokedAtMs !== null)
+    return leaveUnchanged(`revoked on ${isoTime(existingKey.revokedAtMs)}`)
+  if (isSame(existingKey, target)) return { did: 'unchanged', note: null }
+  if (existingKey.expiresAtMs !== null && existingKey.expiresAtMs <= services.clock.now())
+    return leaveUnchanged(`expired on ${isoTime(existingKey.expiresAtMs)}`)
+  if (!actor.dryRun) {
     const { label, scopes, siteIds, behindProxy, expiresAtMs } = target
     const change = { label, scopes, siteIds, behindProxy, expiresAtMs }
-    await changeKey(services, { orgId: known.orgId, actor: who.actor }, known.id, change)
+    await changeKey(services, { orgId: existingKey.orgId, actor: actor.actor }, existingKey.id, change)
   }
   return { did: 'changed', note: null }
 }
 
-async function createKey({ store, clock }: Services, target: SetupKey, who: Acting): Promise<Applied> {
+async function createKey({ store, clock }: Services, target: SetupKey, actor: Acting): Promise<Applied> {
   const now = clock.now()
   const { hash, prefix, expiresAtMs } = target
-  if (expiresAtMs !== null && expiresAtMs <= now) return left(`expired on ${isoTime(expiresAtMs)}`)
-  const request = { ...target, orgId: who.orgId ?? '', actor: who.actor }
+  if (expiresAtMs !== null && expiresAtMs <= now) return leaveUnchanged(`expired on ${isoTime(expiresAtMs)}`)
+  const request = { ...target, orgId: actor.orgId ?? '', actor: actor.actor }
   // newKey validates the fields as for any key. Its random secret is discarded in favor of the hash in the file.
   const key = { ...newKey(request, now).key, hash, prefix }
-  if (!who.dryRun) await storeKey(store, key, who.actor)
+  if (!actor.dryRun) await storeKey(store, key, actor.actor)
   return { did: 'created', note: null }
 }
 
-function left(note: string): Applied {
+function leaveUnchanged(note: string): Applied {
   return { did: 'left', note }
 }
 
-function isSame(known: ApiKey, target: SetupKey): boolean {
+function isSame(existingKey: ApiKey, target: SetupKey): boolean {
   const sorted = ({ scopes, siteIds, ...settings }: ReturnType<typeof settingsView>) =>
     JSON.stringify({ ...settings, scopes: scopes.toSorted(), siteIds: siteIds.toSorted() })
-  return sorted(settingsView(known)) === sorted(settingsView(target))
+  return sorted(settingsView(existingKey)) === sorted(settingsView(target))
 }
 
 /** An endpoint is identified by its label in its organization. */
@@ -249,38 +250,41 @@ async function applyEndpoint(
   { at: _, secret, ...target }: SetupEndpoint,
   { orgId, actor, dryRun }: Acting,
 ): Promise<Applied> {
-  const all = orgId === null ? [] : await services.store.webhooks.endpoints(orgId)
-  const named = all.map(({ endpoint }) => endpoint).filter(({ label }) => label === target.label)
-  if (named.length > 1)
-    throw new AppError('conflict', `${named.length} endpoints have this label; rename all but one.`)
-  const [known] = named
+  const endpoints = orgId === null ? [] : await services.store.webhooks.endpoints(orgId)
+  const labelMatches = endpoints.map(({ endpoint }) => endpoint).filter(({ label }) => label === target.label)
+  if (labelMatches.length > 1)
+    throw new AppError('conflict', `${labelMatches.length} endpoints have this label; rename all but one.`)
+  const [existingEndpoint] = labelMatches
   readFilters(target)
   // An unchanged URL was checked when it was added. Stricter rules since then must not prevent a start.
-  const url = known?.url === target.url ? target.url : readUrl(services, target.url)
-  if (known === undefined) {
+  const url = existingEndpoint?.url === target.url ? target.url : readUrl(services, target.url)
+  if (existingEndpoint === undefined) {
     if (orgId === null || dryRun) return { did: 'created', note: null }
     const { warnings } = await createEndpoint(services, { orgId, actor }, target, secret ?? undefined)
     return { did: 'created', note: warnings.map(({ message }) => message).join(' ') || null }
   }
-  const who = { orgId: known.orgId, actor }
-  const changes = differing(known, { ...target, url })
-  const isNewSecret = secret !== null && decryptSecret(services, known) !== secret
-  if (!dryRun && Object.keys(changes).length > 0) await changeEndpoint(services, who, known.id, changes)
-  if (!dryRun && isNewSecret) await rotateEndpointSecret(services, who, known.id, secret)
+  const orgActor = { orgId: existingEndpoint.orgId, actor }
+  const changes = differing(existingEndpoint, { ...target, url })
+  const isNewSecret = secret !== null && decryptSecret(services, existingEndpoint) !== secret
+  if (!dryRun && Object.keys(changes).length > 0)
+    await changeEndpoint(services, orgActor, existingEndpoint.id, changes)
+  if (!dryRun && isNewSecret) await rotateEndpointSecret(services, orgActor, existingEndpoint.id, secret)
   return { did: Object.keys(changes).length > 0 || isNewSecret ? 'changed' : 'unchanged', note: null }
 }
 
 function differing(
-  known: Endpoint,
+  existingEndpoint: Endpoint,
   target: Omit<SetupEndpoint, 'at' | 'secret'>,
 ): { [field: string]: unknown } {
-  const before: { [field: string]: unknown } = {
-    ...known,
-    sites: known.siteIds,
-    retryWaits: known.retryWaitsMs?.map((ms) => ms / 1_000) ?? null,
+  const currentFields: { [field: string]: unknown } = {
+    ...existingEndpoint,
+    sites: existingEndpoint.siteIds,
+    retryWaits: existingEndpoint.retryWaitsMs?.map((ms) => ms / 1_000) ?? null,
   }
   return Object.fromEntries(
-    Object.entries(target).filter(([name, value]) => JSON.stringify(before[name]) !== JSON.stringify(value)),
+    Object.entries(target).filter(
+      ([name, value]) => JSON.stringify(currentFields[name]) !== JSON.stringify(value),
+    ),
   )
 }
 
@@ -297,13 +301,13 @@ function decryptSecret({ box }: EndpointServices, { orgId, id, encryptedSecret }
 async function applyAlert(
   services: SetupServices,
   org: SetupOrg,
-  { name, endpoint, definition: given }: SetupAlert,
+  { name, endpoint, definition: rawDefinition }: SetupAlert,
   { orgId, actor, dryRun }: Acting,
 ): Promise<Applied> {
-  const definition = readDefinition(given)
+  const definition = readDefinition(rawDefinition)
   const { webhooks } = services.store
   const endpoints = orgId === null ? [] : await webhooks.endpoints(orgId)
-  const [target] = endpoints.map((one) => one.endpoint).filter(({ label }) => label === endpoint)
+  const [target] = endpoints.map((entry) => entry.endpoint).filter(({ label }) => label === endpoint)
   const isPlanned = org.endpoints.some(({ label }) => label === endpoint)
   if (target === undefined && !(dryRun && isPlanned))
     throw new AppError(
@@ -311,16 +315,19 @@ async function applyAlert(
       `No endpoint of this organization has the label ${JSON.stringify(endpoint)}.`,
     )
   const rules = orgId === null ? [] : await webhooks.rules(orgId)
-  const known = rules.find((rule) => rule.fromFile && rule.name === name)
+  const existingRule = rules.find((rule) => rule.fromFile && rule.name === name)
   const body = { kind: 'measure', name, endpointId: target?.id, ...definition }
   const way = { fromFile: true }
-  if (known === undefined) {
+  if (existingRule === undefined) {
     if (orgId !== null && !dryRun) await createRule(services, { orgId, actor }, body, way)
     return { did: 'created', note: null }
   }
-  if (known.endpointId === target?.id && JSON.stringify(known.definition) === JSON.stringify(definition))
+  if (
+    existingRule.endpointId === target?.id &&
+    JSON.stringify(existingRule.definition) === JSON.stringify(definition)
+  )
     return unchanged
-  if (!dryRun) await changeRule(services, { orgId: known.orgId, actor }, known.id, body, way)
+  if (!dryRun) await changeRule(services, { orgId: existingRule.orgId, actor }, existingRule.id, body, way)
   return { did: 'changed', note: null }
 }
 

@@ -129,13 +129,13 @@ const organizations = (count: number): string =>
   ).join('\n')
 
 function readingMs(text: string): number {
-  const before = process.cpuUsage()
+  const usageBefore = process.cpuUsage()
   try {
     read(text)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
   }
-  const { user, system } = process.cpuUsage(before)
+  const { user, system } = process.cpuUsage(usageBefore)
   return (user + system) / 1_000
 }
 

@@ -14,7 +14,7 @@ export function readSetupFile(path: string): Setup {
 
 export function readSetupText(text: string, name: string, readSecret: (file: string) => string): Setup {
   const lineOf = lineFinder(text)
-  const where = (path: string) => {
+  const formatPosition = (path: string) => {
     const line = lineOf(path)
     return `${name}${line === null ? '' : `:${line}`}${path === '' ? '' : `: ${path}`}`
   }
@@ -23,10 +23,10 @@ export function readSetupText(text: string, name: string, readSecret: (file: str
     // TOML dates are objects; the readers expect strings.
     table = JSON.parse(JSON.stringify(Bun.TOML.parse(text)))
   } catch (error) {
-    const why = error instanceof Error ? error.message.replace(/^TOML Parse error: /, '') : 'unreadable'
-    throw new UsageError(`${name}:${brokenLine(text, parses)}: invalid TOML: ${why}`)
+    const reason = error instanceof Error ? error.message.replace(/^TOML Parse error: /, '') : 'unreadable'
+    throw new UsageError(`${name}:${brokenLine(text, parses)}: invalid TOML: ${reason}`)
   }
-  return readSetup(table, { where, readSecret })
+  return readSetup(table, { where: formatPosition, readSecret })
 }
 
 function parses(text: string): boolean {
@@ -73,17 +73,17 @@ function lineFinder(text: string): (path: string) => number | null {
 function linesByPath(text: string) {
   const tables = new Map<string, number>()
   const fields = new Map<string, number>()
-  const seen = new Map<string, number>() // tables so far, by path
-  let here: string[] = []
+  const tableCounts = new Map<string, number>() // tables so far, by path
+  let currentTable: string[] = []
   for (const [index, line] of text.split('\n').entries()) {
     const header = /^\s*\[\[\s*([\w.-]+)\s*\]\]/.exec(line)?.[1]
     if (header !== undefined) {
-      here = tablePath(header.split('.'), seen)
-      addFirst(tables, here.join('.'), index + 1)
+      currentTable = tablePath(header.split('.'), tableCounts)
+      addFirst(tables, currentTable.join('.'), index + 1)
       continue
     }
     const name = /^\s*"?([\w-]+)"?\s*=/.exec(line)?.[1]
-    if (name !== undefined) addFirst(fields, [...here, name].join('.'), index + 1)
+    if (name !== undefined) addFirst(fields, [...currentTable, name].join('.'), index + 1)
   }
   return { tables, fields }
 }
@@ -93,12 +93,12 @@ function addFirst(lines: Map<string, number>, path: string, line: number): void 
 }
 
 /** Adds to each name of a header the index of its newest table; the last name starts a new table. */
-function tablePath(names: string[], seen: Map<string, number>): string[] {
+function tablePath(names: string[], tableCounts: Map<string, number>): string[] {
   const path: string[] = []
   for (const [depth, name] of names.entries()) {
     const key = [...path, name].join('.')
-    const count = (seen.get(key) ?? 0) + (depth === names.length - 1 ? 1 : 0)
-    seen.set(key, count)
+    const count = (tableCounts.get(key) ?? 0) + (depth === names.length - 1 ? 1 : 0)
+    tableCounts.set(key, count)
     path.push(`${name}[${Math.max(0, count - 1)}]`)
   }
   return path

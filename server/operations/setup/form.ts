@@ -77,7 +77,7 @@ interface Reading {
 
 export function readSetup(table: unknown, reading: Reading): Setup {
   const top = readTable(table, '', reading)
-  const organizations = top.tables('organizations').map((each) => readOrg(each, reading))
+  const organizations = top.tables('organizations').map((orgTable) => readOrg(orgTable, reading))
   top.done()
   unique(organizations, ({ slug }) => slug, 'organization')
   unique(
@@ -95,7 +95,7 @@ function readOrg(org: TableReader, reading: Reading): SetupOrg {
     name: org.textOrNull('name', nameProblem),
     sites: org.tables('sites').map(readSite),
     keys: org.tables('keys').map(readKey),
-    endpoints: org.tables('endpoints').map((each) => readEndpoint(each, reading)),
+    endpoints: org.tables('endpoints').map((endpointTable) => readEndpoint(endpointTable, reading)),
     alerts: org.tables('alerts').map(readAlert),
   }
   org.done()
@@ -138,7 +138,7 @@ function readKey(key: TableReader): SetupKey {
   const kindText = key.text('kind', (text) =>
     Object.values(kinds).some((kind) => kind === text) ? null : 'must be ingest, secret or publishable',
   )
-  const [mark, kind] = Object.entries(kinds).find(([, each]) => each === kindText)!
+  const [mark, kind] = Object.entries(kinds).find(([, keyKind]) => keyKind === kindText)!
   const prefixForm = new RegExp(`^agtx_${mark}_[A-Za-z0-9_-]{8}$`)
   const read = {
     at: key.at,
@@ -165,7 +165,7 @@ function readDay(text: string): number | null {
   return parseTime(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text)
 }
 
-function readEndpoint(endpoint: TableReader, { where, readSecret }: Reading): SetupEndpoint {
+function readEndpoint(endpoint: TableReader, { where: formatPosition, readSecret }: Reading): SetupEndpoint {
   const secretFile = endpoint.textOrNull('secretFile', () => null)
   const read = {
     at: endpoint.at,
@@ -184,8 +184,10 @@ function readEndpoint(endpoint: TableReader, { where, readSecret }: Reading): Se
     try {
       signingKey(read.secret)
     } catch {
-      const at = where(`${endpoint.path}.secretFile`)
-      throw new UsageError(`${at}: the file must contain whsec_ followed by 24 to 64 random bytes in base64`)
+      const position = formatPosition(`${endpoint.path}.secretFile`)
+      throw new UsageError(
+        `${position}: the file must contain whsec_ followed by 24 to 64 random bytes in base64`,
+      )
     }
   }
   return read
@@ -203,14 +205,14 @@ function readAlert(alert: TableReader): SetupAlert {
   return read
 }
 
-function unique<T extends { at: string }>(items: T[], nameOf: (item: T) => string, what: string): void {
-  const seen = new Map<string, T>()
+function unique<T extends { at: string }>(items: T[], nameOf: (item: T) => string, itemKind: string): void {
+  const itemsByName = new Map<string, T>()
   for (const item of items) {
-    const before = seen.get(nameOf(item))
-    if (before !== undefined) {
-      throw new UsageError(`${item.at}: duplicate ${what}; first defined at ${before.at}`)
+    const firstItem = itemsByName.get(nameOf(item))
+    if (firstItem !== undefined) {
+      throw new UsageError(`${item.at}: duplicate ${itemKind}; first defined at ${firstItem.at}`)
     }
-    seen.set(nameOf(item), item)
+    itemsByName.set(nameOf(item), item)
   }
 }
 
@@ -234,38 +236,39 @@ interface TableReader {
 }
 
 /** Reads the fields of one TOML table by name and type. A field that no reader reads is an error. */
-function readTable(table: unknown, path: string, where: { where(path: string): string }): TableReader {
-  const at = where.where(path)
+function readTable(table: unknown, path: string, locations: { where(path: string): string }): TableReader {
+  const position = locations.where(path)
   if (typeof table !== 'object' || table === null || Array.isArray(table))
-    throw new UsageError(`${at}: must be a table`)
+    throw new UsageError(`${position}: must be a table`)
   const values = table as { [name: string]: unknown }
-  const known: string[] = []
+  const knownNames: string[] = []
   const pathOf = (name: string) => (path === '' ? name : `${path}.${name}`)
-  const wrong = (name: string, why: string) => new UsageError(`${where.where(pathOf(name))}: ${why}`)
+  const wrong = (name: string, reason: string) =>
+    new UsageError(`${locations.where(pathOf(name))}: ${reason}`)
 
   const valueOf = (name: string): unknown =>
-    known.push(name) > 0 && Object.hasOwn(values, name) ? values[name] : undefined
+    knownNames.push(name) > 0 && Object.hasOwn(values, name) ? values[name] : undefined
 
   function textOrNull(name: string, problem: Problem): string | null {
     const value = valueOf(name)
     if (value === undefined) return null
     if (typeof value !== 'string') throw wrong(name, 'must be a string')
     const text = value.trim()
-    const why = problem(text)
-    if (why !== null) throw wrong(name, why)
+    const reason = problem(text)
+    if (reason !== null) throw wrong(name, reason)
     return text
   }
 
-  const list = (name: string, what: string): unknown[] =>
-    listOf(valueOf(name), wrong(name, `must be a list of ${what}`))
+  const list = (name: string, itemKind: string): unknown[] =>
+    listOf(valueOf(name), wrong(name, `must be a list of ${itemKind}`))
 
   return {
     path,
-    at,
+    at: position,
     textOrNull,
     text(name, problem) {
       const value = textOrNull(name, problem)
-      if (value === null) throw new UsageError(`${at}: ${name} is missing`)
+      if (value === null) throw new UsageError(`${position}: ${name} is missing`)
       return value
     },
     texts(name) {
@@ -276,7 +279,7 @@ function readTable(table: unknown, path: string, where: { where(path: string): s
     read: (name, reader) =>
       withPosition(
         () => reader(valueOf(name)),
-        (why) => wrong(name, why),
+        (reason) => wrong(name, reason),
       ),
     flag(name) {
       const value = valueOf(name) ?? false
@@ -295,11 +298,13 @@ function readTable(table: unknown, path: string, where: { where(path: string): s
       throw wrong(name, 'must be a time such as 2027-01-31T18:00:00Z or a date such as 2027-01-31')
     },
     tables: (name) =>
-      list(name, 'tables').map((each, index) => readTable(each, `${pathOf(name)}[${index}]`, where)),
+      list(name, 'tables').map((innerTable, index) =>
+        readTable(innerTable, `${pathOf(name)}[${index}]`, locations),
+      ),
     done() {
-      const unknown = Object.keys(values).find((name) => !known.includes(name))
+      const unknown = Object.keys(values).find((name) => !knownNames.includes(name))
       if (unknown === undefined) return
-      const near = nearest(unknown, known)
+      const near = nearest(unknown, knownNames)
       throw wrong(unknown, near === null ? 'unknown field' : `unknown field; did you mean ${near}?`)
     },
   }
@@ -312,7 +317,7 @@ function listOf(value: unknown, wrong: Error): unknown[] {
 }
 
 /** Adds the position in the file to the message of a reader. */
-function withPosition<T>(read: () => T, wrong: (why: string) => Error): T {
+function withPosition<T>(read: () => T, wrong: (reason: string) => Error): T {
   try {
     return read()
   } catch (error) {

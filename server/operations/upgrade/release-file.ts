@@ -48,7 +48,7 @@ function read(path: string): Buffer<ArrayBuffer> {
 
 /** The form of sha256sum: 64 digits, two spaces, the name. */
 function requireSum(sums: string, name: string, sha256: string): void {
-  const line = sums.split('\n').find((each) => each.slice(66) === name)
+  const line = sums.split('\n').find((sumLine) => sumLine.slice(66) === name)
   if (line === undefined)
     throw new AppError('conflict', `${name} was not installed: ${sumsName} beside it does not list it.`, {
       hint: 'use the files of one release, with their names',

@@ -255,12 +255,12 @@ async function rollBack(
   syncFolder(dirname(executable))
   const restored = await restoreOlderSchema(options, backupDir)
   const again = await startAndWait(options, control, options.waitMs)
-  const what = `Release ${version} did not start: ${problem}`
+  const failureText = `Release ${version} did not start: ${problem}`
   if (again !== null)
-    throw new AppError('conflict', `${what} Neither does ${previous}: ${again}`, {
+    throw new AppError('conflict', `${failureText} Neither does ${previous}: ${again}`, {
       hint: 'see the log of the server, and sightglass doctor',
     })
-  throw new AppError('conflict', `${what} Release ${previous} runs again${restored}.`, {
+  throw new AppError('conflict', `${failureText} Release ${previous} runs again${restored}.`, {
     hint: 'see the log of the server for the reason',
   })
 }
@@ -277,11 +277,11 @@ async function restoreOlderSchema(options: UpgradeOptions, backupDir: string | n
         hint: 'restore the backup of the database that you made, then start the server; or install the new release again and see its log',
       },
     )
-  const made =
+  const backups =
     backupDir === null
       ? []
       : await listBackups(backupDir, readOwner({ dataDir: options.dataDir, dir: backupDir }))
-  const backup = made.find(
+  const backup = backups.find(
     ({ manifest }) => manifest?.reason === 'upgrade' && Date.parse(manifest.createdAt) >= options.nowMs,
   )
   if (backup === undefined)

@@ -43,7 +43,7 @@ test.each<[Incident['data'], string]>([
   expect(incidentSentence({ data })).toBe(sentence)
 })
 
-const incident = (id: string, more: Partial<Incident> = {}): Incident => ({
+const incident = (id: string, fields: Partial<Incident> = {}): Incident => ({
   id,
   orgId: 'org_1',
   ruleId: 'rul_1',
@@ -55,7 +55,7 @@ const incident = (id: string, more: Partial<Incident> = {}): Incident => ({
   acknowledgedAtMs: null,
   acknowledgedBy: null,
   data: { vendor: id },
-  ...more,
+  ...fields,
 })
 
 test('alerts are sorted by state, then severity, then excess over the threshold, newest first', () => {
@@ -112,8 +112,8 @@ test('a name in a message is never a link, mention or markup, and is cut at 100 
     expect(textOf(name)).not.toMatch(/[<>@[\]|`*~\n\u2028\u202e]|:\/\/|www\./)
   }
   expect(textOf('x'.repeat(500))).toBe(`New vendor: ${'x'.repeat(100)}….`)
-  const over = incident('i', { resolvedAtMs: 1 })
-  expect(chatText(over, 'Resolved: ', 'https://a.example/logs')).toBe(
+  const resolvedIncident = incident('i', { resolvedAtMs: 1 })
+  expect(chatText(resolvedIncident, 'Resolved: ', 'https://a.example/logs')).toBe(
     'Resolved: New vendor: i. https://a.example/logs',
   )
 })
@@ -141,15 +141,15 @@ test('five alerts have their own notice; one more notice counts the rest', () =>
 })
 
 test('an endpoint that is paused, failing or missed events has a notice; a healthy one has none', () => {
-  const of = (more: Parameters<typeof makeEndpoint>[2]) =>
-    endpointNotices([makeEndpoint('org_1', 'ep_1', more)]).map(({ code, message }) => [code, message])
-  expect(of({})).toEqual([])
-  expect(of({ pausedReason: 'asked' })).toEqual([])
-  expect(of({ failingSinceMs: 0 })).toEqual([
+  const noticesFor = (fields: Parameters<typeof makeEndpoint>[2]) =>
+    endpointNotices([makeEndpoint('org_1', 'ep_1', fields)]).map(({ code, message }) => [code, message])
+  expect(noticesFor({})).toEqual([])
+  expect(noticesFor({ pausedReason: 'asked' })).toEqual([])
+  expect(noticesFor({ failingSinceMs: 0 })).toEqual([
     ['endpoint_failing', 'Deliveries to http://receiver/ have failed since 1970-01-01T00:00:00.000Z.'],
   ])
-  expect(of({ failingSinceMs: 0, pausedReason: 'failing' })[0]?.[0]).toBe('endpoint_paused_failing')
-  expect(of({ failingSinceMs: 0, pausedReason: 'gone', missed: 3 })).toEqual([
+  expect(noticesFor({ failingSinceMs: 0, pausedReason: 'failing' })[0]?.[0]).toBe('endpoint_paused_failing')
+  expect(noticesFor({ failingSinceMs: 0, pausedReason: 'gone', missed: 3 })).toEqual([
     ['endpoint_paused_gone', 'http://receiver/ answered 410 Gone. It is paused until somebody resumes it.'],
     ['events_missed', 'Retention deleted 3 events before they were sent to http://receiver/.'],
   ])

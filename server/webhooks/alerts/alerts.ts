@@ -35,11 +35,11 @@ function measureSentence(data: Data): string {
   if (noData === true || kind === 'absence')
     return `${subject}: no ${pluralOf(typeNoun(data['filter']))} in ${window}.${because}`
   const shown = measureText(measure, Number(value), noun)
-  const against =
+  const comparison =
     kind === 'change'
       ? `usually ${measureText(measure, Number(expected), noun)}`
       : `${kind} ${measureText(measure, Number(limit), noun)}`
-  return `${subject}: ${shown} in ${window}, ${against}.${because}`
+  return `${subject}: ${shown} in ${window}, ${comparison}.${because}`
 }
 
 const measureNouns: { readonly [measure: string]: string } = {
@@ -146,8 +146,8 @@ export function severityOf({ data }: Pick<Incident, 'data'>): Severity {
  * Open, then acknowledged, pending and resolved; within each by severity, by excess over the threshold, newest first.
  */
 export function worstFirst(incidents: readonly Incident[]): Incident[] {
-  const state = ({ resolvedAtMs, acknowledgedAtMs, state: of }: Incident) =>
-    resolvedAtMs !== null ? 3 : of === 'pending' ? 2 : acknowledgedAtMs !== null ? 1 : 0
+  const state = ({ resolvedAtMs, acknowledgedAtMs, state: incidentState }: Incident) =>
+    resolvedAtMs !== null ? 3 : incidentState === 'pending' ? 2 : acknowledgedAtMs !== null ? 1 : 0
   const excess = ({ data }: Incident) => Number(data['share'] ?? 0) - Number(data['threshold'] ?? 0)
   return incidents.toSorted((a, b) => {
     const byState = state(a) - state(b)
@@ -188,10 +188,10 @@ export function linkOf({ data, openedAtMs, resolvedAtMs }: Incident): string {
 
 /** Those that Logs can filter by. */
 function logFilters({ filter, groupBy, group, measure }: Data): [string, string[]][] {
-  const all: { [name: string]: string[] } = { ...(filter as { [name: string]: string[] }) }
-  if (measure === 'errors') all['outcome'] = ['error']
-  if (groupBy !== undefined) all[String(groupBy)] = [String(group)]
-  return Object.entries(all).filter(([name]) => filterableFields.some((field) => field.name === name))
+  const filters: { [name: string]: string[] } = { ...(filter as { [name: string]: string[] }) }
+  if (measure === 'errors') filters['outcome'] = ['error']
+  if (groupBy !== undefined) filters[String(groupBy)] = [String(group)]
+  return Object.entries(filters).filter(([name]) => filterableFields.some((field) => field.name === name))
 }
 
 function timeOf(text: unknown, otherwiseMs: number): number {
@@ -248,9 +248,9 @@ export function alertNotices(unresolved: Incident[]): Notice[] {
   const shown = open
     .slice(0, alertNoticesMax)
     .map((incident) => alert(`Alert: ${incidentSentence(incident)}`))
-  const more = open.length - shown.length
-  return more > 0
-    ? [...shown, alert(`${count(more, 'more alert')} ${more === 1 ? 'is' : 'are'} open.`)]
+  const moreCount = open.length - shown.length
+  return moreCount > 0
+    ? [...shown, alert(`${count(moreCount, 'more alert')} ${moreCount === 1 ? 'is' : 'are'} open.`)]
     : shown
 }
 
@@ -260,8 +260,8 @@ export function endpointNotices(endpoints: Endpoint[]): Notice[] {
   return endpoints.flatMap((endpoint) => {
     const { id, url, pausedReason, failingSinceMs, missed } = endpoint
     const failingSince = failingSinceMs === null ? null : isoTime(failingSinceMs)
-    const found: Notice[] = []
-    const add = (code: Notice['code'], message: string) => found.push({ code, endpointId: id, message })
+    const notices: Notice[] = []
+    const add = (code: Notice['code'], message: string) => notices.push({ code, endpointId: id, message })
     if (pausedReason === 'failing') {
       add(
         'endpoint_paused_failing',
@@ -274,6 +274,6 @@ export function endpointNotices(endpoints: Endpoint[]): Notice[] {
     }
     if (missed > 0)
       add('events_missed', `Retention deleted ${count(missed, 'event')} before they were sent to ${url}.`)
-    return found
+    return notices
   })
 }

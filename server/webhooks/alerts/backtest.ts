@@ -40,10 +40,10 @@ interface Point {
 export async function backtest(
   { store }: BacktestServices,
   orgId: string,
-  given: MeasureDefinition,
+  measureDefinition: MeasureDefinition,
   now: number,
 ): Promise<BacktestView> {
-  const definition = { ...given, groupsMax: Math.min(given.groupsMax, groupsShown) }
+  const definition = { ...measureDefinition, groupsMax: Math.min(measureDefinition.groupsMax, groupsShown) }
   const stepMs = stepOf(definition)
   const untilMs = Math.floor(now / stepMs) * stepMs
   const sinceMs = untilMs - Math.min(days * 24 * hourMs, stepsMax * stepMs)
@@ -52,9 +52,9 @@ export async function backtest(
   // Windows that reach before the upgrade are not evaluated either.
   const firstMs = Math.max(firstStoredMs, comparedMs === null ? 0 : Math.ceil(comparedMs / stepMs) * stepMs)
   const isHourly = stepMs === hourMs
-  const before = isHourly ? hoursBefore(definition) : 0
+  const extraHours = isHourly ? hoursBefore(definition) : 0
   const edges = isHourly
-    ? hourEdges(sinceMs / hourMs - before, untilMs / hourMs)
+    ? hourEdges(sinceMs / hourMs - extraHours, untilMs / hourMs)
     : Array.from({ length: Math.round((untilMs - sinceMs) / stepMs) + 1 }, (_, n) => sinceMs + n * stepMs)
   const series = await store.events.series({ ...seriesOf(orgId, definition), edges, budgetMs })
   const coveredMs = Math.min(
@@ -103,29 +103,33 @@ function hourlyPoints(
   const readings = hourlyReadings(definition, series, group, { first, firstHour })
   const values = readings.map((reading) => (reading === null ? null : valueOf(definition.measure, reading)))
   const baselineAt = baselinesOf(definition, values)
-  const known = firstSeen(readings)
-  return readings.flatMap((reading, at) => {
+  const firstIndex = firstSeen(readings)
+  return readings.flatMap((reading, index) => {
     if (reading === null) return []
-    const judgement = judge(definition, reading, { baseline: baselineAt(at), isKnown: at > known })
-    return [{ atMs: (first + at + 1) * hourMs, judgement }]
+    const judgement = judge(definition, reading, { baseline: baselineAt(index), isKnown: index > firstIndex })
+    return [{ atMs: (first + index + 1) * hourMs, judgement }]
   })
 }
 
 function firstSeen(readings: readonly (Reading | null)[]): number {
-  const at = readings.findIndex((reading) => reading !== null && reading.events > 0)
-  return at === -1 ? Infinity : at
+  const index = readings.findIndex((reading) => reading !== null && reading.events > 0)
+  return index === -1 ? Infinity : index
 }
 
 function stepPoints(definition: MeasureDefinition, series: Series, group: string, edges: number[]): Point[] {
-  const own = series.groups.find((one) => one.group === group)
+  const groupSeries = series.groups.find((seriesGroup) => seriesGroup.group === group)
   const readings = edges.slice(1).map((_, step): Reading | null => {
     if (edges[step]! < series.sinceMs) return null
-    return { events: own?.events[step] ?? 0, part: own?.part[step] ?? 0, value: own?.values[step] ?? 0 }
+    return {
+      events: groupSeries?.events[step] ?? 0,
+      part: groupSeries?.part[step] ?? 0,
+      value: groupSeries?.values[step] ?? 0,
+    }
   })
-  const known = firstSeen(readings)
+  const firstIndex = firstSeen(readings)
   return readings.flatMap((reading, step) => {
     if (reading === null) return []
-    const judgement = judge(definition, reading, { baseline: null, isKnown: step > known })
+    const judgement = judge(definition, reading, { baseline: null, isKnown: step > firstIndex })
     return [{ atMs: edges[step + 1]!, judgement }]
   })
 }
@@ -144,7 +148,7 @@ interface Ran {
 /** The chart shows the group with the most alerts. */
 function viewOf({ definition, runs, series, stepMs, sinceMs, untilMs, wantedMs, judgedSinceMs }: Ran) {
   const shown = runs.toSorted((a, b) => b.alerts.length - a.alerts.length || b.events - a.events)[0]
-  const all = runs.flatMap(({ group, alerts }) => alerts.map((alert) => ({ group, ...alert })))
+  const allAlerts = runs.flatMap(({ group, alerts }) => alerts.map((alert) => ({ group, ...alert })))
   const { condition } = definition
   // A change is judged as soon as there are two weeks to compare with.
   const judged = (shown?.points ?? []).find(({ judgement }) => judgement.baseline !== null)?.atMs ?? untilMs
@@ -156,8 +160,8 @@ function viewOf({ definition, runs, series, stepMs, sinceMs, untilMs, wantedMs, 
     judgedSince: judgedSinceMs === null ? null : isoTime(judgedSinceMs),
     hourly: series.rollups,
     stepMinutes: stepMs / minuteMs,
-    fired: all.length,
-    noisy: all.length >= noisyAlerts,
+    fired: allAlerts.length,
+    noisy: allAlerts.length >= noisyAlerts,
     groups: runs.map(({ group, alerts }) => ({ group, fired: alerts.length })),
     threshold: condition.kind === 'above' || condition.kind === 'below' ? condition.value : null,
     group: shown?.group ?? '',
@@ -174,7 +178,7 @@ function viewOf({ definition, runs, series, stepMs, sinceMs, untilMs, wantedMs, 
         high: baseline === null ? null : baseline.expected + condition.deviations * baseline.deviation,
       }),
     })),
-    incidents: all
+    incidents: allAlerts
       .toSorted((a, b) => b.sinceMs - a.sinceMs)
       .slice(0, alertsMax)
       .map(({ group, sinceMs: from, untilMs: to, value, expected, isNoData }) => ({
@@ -193,9 +197,9 @@ function thinned(points: Point[]): Point[] {
   const size = Math.ceil(points.length / pointsMax)
   if (size <= 1) return points
   return Array.from({ length: Math.ceil(points.length / size) }, (_, n) => {
-    const some = points.slice(n * size, (n + 1) * size)
-    return some.reduce((most, one) =>
-      (one.judgement.value ?? -1) > (most.judgement.value ?? -1) ? one : most,
+    const bucketPoints = points.slice(n * size, (n + 1) * size)
+    return bucketPoints.reduce((highest, point) =>
+      (point.judgement.value ?? -1) > (highest.judgement.value ?? -1) ? point : highest,
     )
   })
 }

@@ -53,24 +53,24 @@ export function makeRates(): Rates {
     addExecutions(atMs, tool, share) {
       const { tools } = minuteOf(atMs)
       if (!tools.has(tool) && tools.size >= toolsMax) return
-      tools.set(tool, plus(tools.get(tool) ?? none, share))
+      tools.set(tool, plus(tools.get(tool) ?? emptyShare, share))
     },
     blocked(now) {
       forget(now)
-      return [...minutes.values()].reduce((sum, { all }) => plus(sum, all), none)
+      return [...minutes.values()].reduce((sum, { all: minuteShare }) => plus(sum, minuteShare), emptyShare)
     },
     toolErrors(now) {
       forget(now)
       const sums = new Map<string, Share>()
       for (const { tools } of minutes.values()) {
-        for (const [tool, share] of tools) sums.set(tool, plus(sums.get(tool) ?? none, share))
+        for (const [tool, share] of tools) sums.set(tool, plus(sums.get(tool) ?? emptyShare, share))
       }
       return sums
     },
   }
 }
 
-const none: Share = { total: 0, bad: 0 }
+const emptyShare: Share = { total: 0, bad: 0 }
 
 function plus(a: Share, b: Share): Share {
   return { total: a.total + b.total, bad: a.bad + b.bad }
@@ -114,8 +114,8 @@ export async function orgCounters(events: EventStore, orgId: string, now: number
   }
 
   /** By the minute of arrival. Tools beyond the store's limit of values count as none. */
-  async function addExecutions(arrivals: Arrivals, at: number): Promise<void> {
-    const firstMinute = Math.floor((at - windowMs) / minuteMs) * minuteMs
+  async function addExecutions(arrivals: Arrivals, atMs: number): Promise<void> {
+    const firstMinute = Math.floor((atMs - windowMs) / minuteMs) * minuteMs
     const minutes = Array.from({ length: (2 * windowMs) / minuteMs }, (_, n) => firstMinute + n * minuteMs)
     const { breakdowns } = await events.filteredCounts({
       orgId,
@@ -132,11 +132,11 @@ export async function orgCounters(events: EventStore, orgId: string, now: number
     }
   }
 
-  async function readEvents(untilSeq: number, at: number, kinds: ReadonlySet<RuleKind>): Promise<void> {
+  async function readEvents(untilSeq: number, atMs: number, kinds: ReadonlySet<RuleKind>): Promise<void> {
     for (let afterSeq = position; afterSeq < untilSeq; afterSeq += arrivalsMax) {
       const last = Math.min(afterSeq + arrivalsMax, untilSeq)
       const arrivals = { afterSeq, untilSeq: last, exceptKeys: historyKeys }
-      if (kinds.has('tool_error_rate')) await addExecutions(arrivals, at)
+      if (kinds.has('tool_error_rate')) await addExecutions(arrivals, atMs)
       if (kinds.has('new_vendor')) await addNewVendors(arrivals)
     }
   }
@@ -160,8 +160,8 @@ export async function orgCounters(events: EventStore, orgId: string, now: number
       last = (await lastArrival(events, { orgId, afterSeq: last?.seq ?? 0, exceptKeys: historyKeys })) ?? last
       return last?.receivedAtMs ?? null
     },
-    async update(kinds, at) {
-      const old = memory.newVendors.findLastIndex(({ firstAtMs }) => firstAtMs <= at - newVendorMs)
+    async update(kinds, atMs) {
+      const old = memory.newVendors.findLastIndex(({ firstAtMs }) => firstAtMs <= atMs - newVendorMs)
       memory.newVendors.splice(0, old + 1)
       if (isFirst) {
         for (let fromMs = now - windowMs; fromMs < now; fromMs += sliceMs) {
@@ -169,7 +169,7 @@ export async function orgCounters(events: EventStore, orgId: string, now: number
         }
         isFirst = false
       }
-      await readTo(await events.lastSeq(orgId), at, kinds)
+      await readTo(await events.lastSeq(orgId), atMs, kinds)
     },
   }
 }
@@ -199,17 +199,17 @@ async function lastArrival(
   const firstAfter = async (afterSeq: number): Promise<Arrival | null> =>
     (await events.tail({ ...query, filter: {}, afterSeq, limit: 1 })).events[0] ?? null
   let end = await events.lastSeq(query.orgId) // no such arrival after it
-  let found: Arrival | null = null
-  for (let back = 1; found === null && end > query.afterSeq && back <= backMax; back *= 2) {
+  let arrival: Arrival | null = null
+  for (let back = 1; arrival === null && end > query.afterSeq && back <= backMax; back *= 2) {
     const from = Math.max(query.afterSeq, end - back)
-    found = await firstAfter(from)
-    if (found === null) end = from
+    arrival = await firstAfter(from)
+    if (arrival === null) end = from
   }
-  while (found !== null && found.seq < end) {
-    const middle = Math.floor((found.seq + end) / 2)
+  while (arrival !== null && arrival.seq < end) {
+    const middle = Math.floor((arrival.seq + end) / 2)
     const later = await firstAfter(middle)
     if (later === null) end = middle
-    else found = later
+    else arrival = later
   }
-  return found
+  return arrival
 }

@@ -53,13 +53,13 @@ export function readDefinition(body: Body): MeasureDefinition {
   const groupBy = body['groupBy'] ?? null
   if (groupBy !== null && !groupFields.some((name) => name === groupBy))
     throw wrongField('groupBy', `groupBy must be null or one of ${groupFields.join(', ')}`)
-  const of = body['of'] ?? null
-  if ((of !== null) !== (measure === 'share'))
+  const partValue = body['of'] ?? null
+  if ((partValue !== null) !== (measure === 'share'))
     throw wrongField('of', 'of is required for the measure share, and only allowed there', 'required')
   return {
     filter: readFilter('filter', body['filter'] ?? {}),
     measure,
-    of: of === null ? null : readPart(of),
+    of: partValue === null ? null : readPart(partValue),
     condition,
     windowMinutes,
     forMinutes: whole(body, 'forMinutes', { min: 0, max: minutesMax, initial: 0 }),
@@ -88,42 +88,42 @@ const conditionFields: { readonly [kind in Condition['kind']]: readonly string[]
   absence: ['kind'],
 }
 
-function requireKnown(body: Body, known: readonly string[], at = (name: string) => name): void {
-  const unknown = Object.keys(body).find((name) => !known.includes(name))
+function requireKnown(body: Body, knownNames: readonly string[], pathOf = (name: string) => name): void {
+  const unknown = Object.keys(body).find((name) => !knownNames.includes(name))
   if (unknown === undefined) return
-  const path = at(shortName(unknown))
-  throw wrongField(path, `${path} is not a known field; use ${known.join(', ')}`, 'unknown')
+  const path = pathOf(shortName(unknown))
+  throw wrongField(path, `${path} is not a known field; use ${knownNames.join(', ')}`, 'unknown')
 }
 
 function readCondition(value: unknown, measure: Measure): Condition {
   const body = object('condition', value)
   const kind = body['kind']
-  const at = (name: string) => `condition.${name}`
+  const pathOf = (name: string) => `condition.${name}`
   if (typeof kind === 'string' && Object.hasOwn(conditionFields, kind))
-    requireKnown(body, conditionFields[kind as Condition['kind']], at)
+    requireKnown(body, conditionFields[kind as Condition['kind']], pathOf)
   if (kind === 'above' || kind === 'below') {
     const max = measure === 'share' ? 1 : 1e12
-    return { kind, value: number(at('value'), body['value'], { min: 0, max }) }
+    return { kind, value: number(pathOf('value'), body['value'], { min: 0, max }) }
   }
   if (kind === 'absence') {
-    if (measure !== 'count') throw wrongField(at('kind'), 'absence requires the measure count')
+    if (measure !== 'count') throw wrongField(pathOf('kind'), 'absence requires the measure count')
     return { kind }
   }
-  if (kind !== 'change') throw wrongField(at('kind'), 'kind must be one of above, below, change, absence')
+  if (kind !== 'change') throw wrongField(pathOf('kind'), 'kind must be one of above, below, change, absence')
   const direction = body['direction'] ?? 'both'
   if (direction !== 'up' && direction !== 'down' && direction !== 'both')
-    throw wrongField(at('direction'), 'direction must be one of up, down, both')
+    throw wrongField(pathOf('direction'), 'direction must be one of up, down, both')
   return {
     kind,
     direction,
-    deviations: number(at('deviations'), body['deviations'] ?? deviationsDefault, { min: 1, max: 100 }),
-    weeks: number(at('weeks'), body['weeks'] ?? weeksDefault, { min: 2, max: 8, isWhole: true }),
+    deviations: number(pathOf('deviations'), body['deviations'] ?? deviationsDefault, { min: 1, max: 100 }),
+    weeks: number(pathOf('weeks'), body['weeks'] ?? weeksDefault, { min: 2, max: 8, isWhole: true }),
   }
 }
 
 function readWindow(value: unknown, measure: Measure, { kind }: Condition): number {
   const minutes = value ?? 60
-  if (!windows.some((one) => one === minutes))
+  if (!windows.some((choice) => choice === minutes))
     throw wrongField('windowMinutes', `windowMinutes must be one of ${windows.join(', ')}`)
   const chosen = minutes as number
   if (chosen > 1_440 && notAdditive.includes(measure))
@@ -142,23 +142,27 @@ export function isAdditive(measure: Measure): boolean {
 }
 
 function readPart(value: unknown): RuleFilter {
-  const of = readFilter('of', value)
-  if (Object.keys(of).length === 0) throw wrongField('of', 'of must have at least one field', 'required')
-  return of
+  const partFilter = readFilter('of', value)
+  if (Object.keys(partFilter).length === 0)
+    throw wrongField('of', 'of must have at least one field', 'required')
+  return partFilter
 }
 
 function readFilter(path: string, value: unknown): RuleFilter {
   const filter: RuleFilter = {}
-  for (const [name, given] of Object.entries(object(path, value))) {
-    const at = `${path}.${name}`
-    const field = fields.find((one) => one.name === name)
+  for (const [name, fieldValue] of Object.entries(object(path, value))) {
+    const fieldPath = `${path}.${name}`
+    const field = fields.find((eventField) => eventField.name === name)
     if (field === undefined)
-      throw wrongField(at, `unknown field; use one of ${fields.map((one) => one.name).join(', ')}`)
-    const values: unknown[] = Array.isArray(given) ? given : [given]
+      throw wrongField(
+        fieldPath,
+        `unknown field; use one of ${fields.map((eventField) => eventField.name).join(', ')}`,
+      )
+    const values: unknown[] = Array.isArray(fieldValue) ? fieldValue : [fieldValue]
     if (values.length === 0) continue
     if (values.length > filterValuesMax)
-      throw wrongField(at, `${name} must have at most ${filterValuesMax} values`, 'too_many')
-    filter[name] = [...new Set(values.map((text) => filterValue(at, field, text)))].sort()
+      throw wrongField(fieldPath, `${name} must have at most ${filterValuesMax} values`, 'too_many')
+    filter[name] = [...new Set(values.map((text) => filterValue(fieldPath, field, text)))].sort()
   }
   if (Buffer.byteLength(JSON.stringify(filter)) > limits.filterBytesMax)
     throw wrongField(path, `${path} must have at most ${limits.filterBytesMax} bytes`, 'too_long')
@@ -167,13 +171,13 @@ function readFilter(path: string, value: unknown): RuleFilter {
 
 const typeForm = /^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*(\.\*)?$/
 
-function filterValue(at: string, { name, charsMax }: EventField, value: unknown): string {
-  if (typeof value !== 'string') throw wrongField(at, 'values must be strings', 'wrong_type')
+function filterValue(fieldPath: string, { name, charsMax }: EventField, value: unknown): string {
+  if (typeof value !== 'string') throw wrongField(fieldPath, 'values must be strings', 'wrong_type')
   const longest = name === 'type' ? charsMax + '.*'.length : charsMax
   if (isLongerThan(value, longest))
-    throw wrongField(at, `values have at most ${longest} characters`, 'too_long')
+    throw wrongField(fieldPath, `values have at most ${longest} characters`, 'too_long')
   if (name === 'type' && !typeForm.test(value))
-    throw wrongField(at, 'a type is dotted, such as tool.executed, or a prefix such as tool.*')
+    throw wrongField(fieldPath, 'a type is dotted, such as tool.executed, or a prefix such as tool.*')
   return value
 }
 
@@ -183,8 +187,8 @@ function object(path: string, value: unknown): Body {
 }
 
 function oneOf<T extends string>(body: Body, name: string, values: readonly T[]): T {
-  const found = values.find((one) => one === body[name])
-  if (found !== undefined) return found
+  const choice = values.find((candidate) => candidate === body[name])
+  if (choice !== undefined) return choice
   const code = body[name] === undefined ? 'required' : 'wrong_format'
   throw wrongField(name, `${name} must be one of ${values.join(', ')}`, code)
 }
@@ -219,31 +223,31 @@ function number(
 
 /** The filter in the form of the store. */
 export function storeFilter(filter: RuleFilter): SeriesFilter & { also: AlsoFilter[] } {
-  const found: SeriesFilter & { also: AlsoFilter[] } = { filter: {}, also: [] }
+  const seriesFilter: SeriesFilter & { also: AlsoFilter[] } = { filter: {}, also: [] }
   for (const [name, values] of Object.entries(filter)) {
     const list = fields.find((field) => field.name === name)?.filter ?? null
-    if (list === null) found.also.push({ by: name as CountedMember, values })
-    else Object.assign(found.filter, { [list]: values })
+    if (list === null) seriesFilter.also.push({ by: name as CountedMember, values })
+    else Object.assign(seriesFilter.filter, { [list]: values })
   }
-  return { ...found, filter: onlyVouched(found.filter) }
+  return { ...seriesFilter, filter: onlyVouched(seriesFilter.filter) }
 }
 
 /** Fields that are missing in events stored before judges were recorded, and the verdict, whose judge is. */
 const judgedFields: readonly string[] = ['verdict', 'judgedBy', 'observedBy', 'door']
 
 /** Whether the rule is about verdicts or their judges, which are not compared across the upgrade. */
-export function isJudged({ filter, of, groupBy }: MeasureDefinition): boolean {
-  const names = [...Object.keys(filter), ...Object.keys(of ?? {}), groupBy]
+export function isJudged({ filter, of: partFilter, groupBy }: MeasureDefinition): boolean {
+  const names = [...Object.keys(filter), ...Object.keys(partFilter ?? {}), groupBy]
   return names.some((name) => name !== null && judgedFields.includes(name))
 }
 
 /** Without times and a budget. */
 export function seriesOf(
   orgId: string,
-  { filter, measure, of, groupBy, groupsMax }: MeasureDefinition,
+  { filter, measure, of: partFilter, groupBy, groupsMax }: MeasureDefinition,
 ): Omit<SeriesQuery, 'edges' | 'budgetMs'> {
   const value = measure === 'count' || measure === 'errors' || measure === 'share' ? null : measure
-  const part = measure === 'errors' ? { outcome: ['error'] } : of
+  const part = measure === 'errors' ? { outcome: ['error'] } : partFilter
   const isByVerdict = groupBy === 'verdict' && filter['judgedBy'] === undefined
   return {
     orgId,

@@ -21,10 +21,10 @@ export async function evaluateMeasure(
   evaluated: Evaluated & { rule: MeasureRule },
 ): Promise<void> {
   const { rule, open, now } = evaluated
-  const found = await measures.measure(rule, now)
-  if (found === null) return
-  const byGroup = new Map(found.map((one) => [one.group, one]))
-  for (const measured of found) {
+  const measurements = await measures.measure(rule, now)
+  if (measurements === null) return
+  const byGroup = new Map(measurements.map((measurement) => [measurement.group, measurement]))
+  for (const measured of measurements) {
     const incident = open.find(({ subject }) => subject === measured.group) ?? null
     await step(services, evaluated, incident, { measured, hasTime: measures.hasTime() })
   }
@@ -75,7 +75,7 @@ async function dataOf(
   const { measure, condition, windowMinutes, groupBy, filter } = definition
   const { value, baseline, isNoData } = judgement
   // An alert without its explanation is better than none.
-  const found = explained
+  const explanation = explained
     ? await explain(store, { orgId, definition, group }, now).catch((error: unknown) => {
         log.warn('alert_not_explained', { ruleId: id, message: String(error) })
         return null
@@ -95,9 +95,9 @@ async function dataOf(
       deviation: rounded(baseline.deviation),
     }),
     ...(groupBy !== null && { groupBy, group }),
-    ...(found !== null && {
-      explanation: explanationText(found),
-      explained: { ...found, causes: [...found.causes].map((one) => ({ ...one })) },
+    ...(explanation !== null && {
+      explanation: explanationText(explanation),
+      explained: { ...explanation, causes: [...explanation.causes].map((cause) => ({ ...cause })) },
     }),
   }
 }

@@ -7,8 +7,8 @@ import { makeRates, windowMs } from './counters.ts'
 
 const now = 1_700_000_000_000
 const minuteMs = 60_000
-const rule = (kind: RuleKind, more: Partial<Rule> = {}): Rule => {
-  const about = {
+const rule = (kind: RuleKind, fields: Partial<Rule> = {}): Rule => {
+  const defaults = {
     id: 'rul_1',
     orgId: 'org_1',
     endpointId: 'ep_1',
@@ -20,9 +20,9 @@ const rule = (kind: RuleKind, more: Partial<Rule> = {}): Rule => {
     fromFile: false,
     silencedUntilMs: null,
   }
-  return { ...about, kind, createdAtMs: now - 60 * minuteMs, ...more }
+  return { ...defaults, kind, createdAtMs: now - 60 * minuteMs, ...fields }
 }
-const view = (more: Partial<OrgState> = {}): OrgState => {
+const view = (fields: Partial<OrgState> = {}): OrgState => {
   const share = { total: 0, bad: 0 }
   return {
     newVendors: [],
@@ -30,19 +30,20 @@ const view = (more: Partial<OrgState> = {}): OrgState => {
     toolErrors: new Map(),
     lastEventAtMs: null,
     exposedKeys: [],
-    ...more,
+    ...fields,
   }
 }
 
 test('a share must exceed its threshold and have enough events', () => {
   const half = rule('blocked_share', { threshold: 0.5, eventsMin: 10 })
-  const found = (total: number, bad: number) => evaluateRule(half, view({ blocked: { total, bad } }), now)
-  expect(found(9, 9)).toEqual([])
-  expect(found(10, 5)).toEqual([])
-  expect(found(10, 6)).toEqual([
+  const findingsFor = (total: number, bad: number) =>
+    evaluateRule(half, view({ blocked: { total, bad } }), now)
+  expect(findingsFor(9, 9)).toEqual([])
+  expect(findingsFor(10, 5)).toEqual([])
+  expect(findingsFor(10, 6)).toEqual([
     { subject: '', data: { share: 0.6, threshold: 0.5, events: 10, windowMinutes: 60 } },
   ])
-  expect(found(0, 0)).toEqual([])
+  expect(findingsFor(0, 0)).toEqual([])
 })
 
 test('error rates are evaluated per tool', () => {
@@ -50,12 +51,12 @@ test('error rates are evaluated per tool', () => {
     ['pay', { total: 10, bad: 9 }],
     ['search', { total: 10, bad: 1 }],
   ])
-  const found = evaluateRule(
+  const findings = evaluateRule(
     rule('tool_error_rate', { threshold: 0.2, eventsMin: 5 }),
     view({ toolErrors }),
     now,
   )
-  expect(found.map(({ subject }) => subject)).toEqual(['pay'])
+  expect(findings.map(({ subject }) => subject)).toEqual(['pay'])
 })
 
 test('silence counts from the last event or from the creation of the rule, never before the first event', () => {

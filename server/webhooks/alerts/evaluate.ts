@@ -50,10 +50,10 @@ export function makeEvaluate(services: EvaluateServices): Evaluate {
   }
 
   async function fixedState(orgId: string, rules: Rule[], now: number): Promise<OrgState> {
-    const own = counters.get(orgId) ?? (await orgCounters(store.events, orgId, now))
-    counters.set(orgId, own)
-    await own.update(new Set(rules.map(({ kind }) => kind)), now)
-    return stateOf(store, orgId, rules, own, now)
+    const eventCounters = counters.get(orgId) ?? (await orgCounters(store.events, orgId, now))
+    counters.set(orgId, eventCounters)
+    await eventCounters.update(new Set(rules.map(({ kind }) => kind)), now)
+    return stateOf(store, orgId, rules, eventCounters, now)
   }
 
   return async (now, lease = null) => {

@@ -60,64 +60,71 @@ export async function explain(
   const filter = narrowed(definition, group)
   if (filter === null || (comparedMs !== null && now - 2 * windowMs < comparedMs)) return null
 
-  async function countsOf(more: Named[]): Promise<[FilteredCounts, FilteredCounts] | null> {
-    const { filter: own, also } = storeFilter(more.reduce(withValue, filter!))
+  async function countsOf(namedValues: Named[]): Promise<[FilteredCounts, FilteredCounts] | null> {
+    const { filter: eventFilter, also } = storeFilter(namedValues.reduce(withValue, filter!))
     const count = (untilMs: number) =>
       events.filteredCounts({
         orgId,
-        filter: own,
+        filter: eventFilter,
         also,
         edges: [untilMs - windowMs, untilMs],
         budgetMs,
-        breakdowns: [...ofAgent, ...ofRequest].map((by) => ({ by: by === 'verdict' ? 'vouched' : by })),
+        breakdowns: [...ofAgent, ...ofRequest].map((dimension) => ({
+          by: dimension === 'verdict' ? 'vouched' : dimension,
+        })),
       })
     const before = await count(now - backMs)
     const present = await count(now)
     return before.complete && present.complete ? [before, present] : null
   }
 
-  const all = await countsOf([])
-  if (all === null) return null
-  const change = changeOf(all)
+  const allCounts = await countsOf([])
+  if (allCounts === null) return null
+  const change = changeOf(allCounts)
   if (change.now === change.before) return null
-  const first = strongest(candidates(all), change, change)
+  const first = strongest(candidates(allCounts), change, change)
   if (first === null) return null
-  const found: Explanation = {
+  const explanation: Explanation = {
     comparedWith: isWeek ? 'week before' : 'window before',
     ...change,
     causes: [causeOf(first)],
   }
   const inside = await countsOf([first])
-  if (inside === null) return found
-  const others = candidates(inside).filter(({ field }) => isAgent(field) !== isAgent(first.field))
-  const second = strongest(others, changeOf(inside), changeOf(inside))
+  if (inside === null) return explanation
+  const otherCandidates = candidates(inside).filter(({ field }) => isAgent(field) !== isAgent(first.field))
+  const second = strongest(otherCandidates, changeOf(inside), changeOf(inside))
   const isMost =
     second !== null &&
     Math.abs(second.now - second.before) >= secondShare * Math.abs(first.now - first.before)
-  if (isMost) found.causes.push(causeOf(second))
-  return found
+  if (isMost) explanation.causes.push(causeOf(second))
+  return explanation
 }
 
-const isAgent = (field: string): boolean => ofAgent.some((one) => one === field)
+const isAgent = (field: string): boolean => ofAgent.some((agentField) => agentField === field)
 
 /** The filter of the rule with its group, and with the part that a share or an error count is about. */
-function narrowed({ filter, of, measure, groupBy }: MeasureDefinition, group: string): RuleFilter | null {
+function narrowed(
+  { filter, of: partFilter, measure, groupBy }: MeasureDefinition,
+  group: string,
+): RuleFilter | null {
   const parts: RuleFilter[] = [filter]
-  if (of !== null) parts.push(of)
+  if (partFilter !== null) parts.push(partFilter)
   if (measure === 'errors') parts.push({ outcome: ['error'] })
   if (groupBy !== null) parts.push({ [groupBy]: [group] })
-  const all: RuleFilter = {}
+  const combinedFilter: RuleFilter = {}
   for (const part of parts) {
     for (const [name, values] of Object.entries(part)) {
-      const known = all[name]
+      const earlierValues = combinedFilter[name]
       // A prefix of types holds the types that a part names.
       const shared =
-        known === undefined || name === 'type' ? values : values.filter((one) => known.includes(one))
+        earlierValues === undefined || name === 'type'
+          ? values
+          : values.filter((value) => earlierValues.includes(value))
       if (shared.length === 0) return null
-      all[name] = shared
+      combinedFilter[name] = shared
     }
   }
-  return all
+  return combinedFilter
 }
 
 function withValue(filter: RuleFilter, { field, value, pages }: Named): RuleFilter {
@@ -131,26 +138,26 @@ interface Change {
 
 interface Candidate extends Change, Named {}
 
-function changeOf([before, present]: [FilteredCounts, FilteredCounts]): Change {
+function changeOf([countsBefore, present]: [FilteredCounts, FilteredCounts]): Change {
   const total = ({ rows }: FilteredCounts) => rows.reduce((sum, { count }) => sum + count, 0)
-  return { before: total(before), now: total(present) }
+  return { before: total(countsBefore), now: total(present) }
 }
 
-function candidates([before, present]: [FilteredCounts, FilteredCounts]): Candidate[] {
+function candidates([countsBefore, present]: [FilteredCounts, FilteredCounts]): Candidate[] {
   return [...ofAgent, ...ofRequest].flatMap((field, index) => {
     const values = new Map<string, Candidate>()
     const add = (side: 'before' | 'now', counts: FilteredCounts) => {
       for (const { value, count } of counts.breakdowns[index] ?? []) {
         if (value === null || value === '') continue
-        const known = values.get(value) ?? { field, value, before: 0, now: 0 }
-        known[side] += count
-        values.set(value, known)
+        const candidate = values.get(value) ?? { field, value, before: 0, now: 0 }
+        candidate[side] += count
+        values.set(value, candidate)
       }
     }
-    add('before', before)
+    add('before', countsBefore)
     add('now', present)
-    const own = [...values.values()]
-    return field === 'page' ? [...own, ...prefixes(own)] : own
+    const fieldCandidates = [...values.values()]
+    return field === 'page' ? [...fieldCandidates, ...prefixes(fieldCandidates)] : fieldCandidates
   })
 }
 
@@ -158,13 +165,16 @@ function candidates([before, present]: [FilteredCounts, FilteredCounts]): Candid
 function prefixes(pages: Candidate[]): Candidate[] {
   const byPrefix = Map.groupBy(pages, ({ value }) => /^\/[^/]+\//.exec(value)?.[0] ?? '')
   return [...byPrefix]
-    .filter(([prefix, own]) => prefix !== '' && own.length > 1 && own.length <= pagesOfPrefix)
-    .map(([prefix, own]) => ({
+    .filter(
+      ([prefix, pageCandidates]) =>
+        prefix !== '' && pageCandidates.length > 1 && pageCandidates.length <= pagesOfPrefix,
+    )
+    .map(([prefix, pageCandidates]) => ({
       field: 'page',
       value: `${prefix}*`,
-      pages: own.map(({ value }) => value),
-      before: own.reduce((sum, { before }) => sum + before, 0),
-      now: own.reduce((sum, { now }) => sum + now, 0),
+      pages: pageCandidates.map(({ value }) => value),
+      before: pageCandidates.reduce((sum, { before: previousCount }) => sum + previousCount, 0),
+      now: pageCandidates.reduce((sum, { now }) => sum + now, 0),
     }))
 }
 
@@ -172,32 +182,41 @@ function prefixes(pages: Candidate[]): Candidate[] {
  * The value with the largest share of the change, beyond its share of what was there before: a value that every event
  * has explains nothing.
  */
-function strongest(all: Candidate[], { before, now }: Change, whole: Change): Candidate | null {
-  const change = now - before
-  const score = (one: Candidate) => {
-    const usual = whole.before === 0 ? 0 : one.before / whole.before
-    return (one.now - one.before) / change - usual
+function strongest(
+  candidateList: Candidate[],
+  { before: previousCount, now }: Change,
+  whole: Change,
+): Candidate | null {
+  const change = now - previousCount
+  const score = (candidate: Candidate) => {
+    const usual = whole.before === 0 ? 0 : candidate.before / whole.before
+    return (candidate.now - candidate.before) / change - usual
   }
   let best: Candidate | null = null
-  for (const one of all) {
-    if ((one.now - one.before) / change < leastShare || score(one) <= 0) continue
-    if (best === null || score(one) > score(best) + 1e-9) best = one
+  for (const candidate of candidateList) {
+    if ((candidate.now - candidate.before) / change < leastShare || score(candidate) <= 0) continue
+    if (best === null || score(candidate) > score(best) + 1e-9) best = candidate
   }
   return best
 }
 
-const causeOf = ({ field, value, before, now }: Candidate): Cause => ({ field, value, before, now })
+const causeOf = ({ field, value, before: previousCount, now }: Candidate): Cause => ({
+  field,
+  value,
+  before: previousCount,
+  now,
+})
 
 /** "82 % of the rise from the week before comes from GPTBot on /docs/*". */
-export function explanationText({ before, now, causes, comparedWith }: Explanation): string {
+export function explanationText({ before: previousCount, now, causes, comparedWith }: Explanation): string {
   const last = causes.at(-1)
   if (last === undefined) return ''
-  const share = Math.min(1, (last.now - last.before) / (now - before))
-  const named = causes
+  const share = Math.min(1, (last.now - last.before) / (now - previousCount))
+  const phrases = causes
     .toSorted((a, b) => Number(isAgent(b.field)) - Number(isAgent(a.field)))
     .map(({ field, value }, index) => phrase(field, value, index > 0))
-  const what = now > before ? 'rise' : 'fall'
-  return `${Math.round(share * 100)} % of the ${what} from the ${comparedWith} comes from ${named.join(' ')}`
+  const direction = now > previousCount ? 'rise' : 'fall'
+  return `${Math.round(share * 100)} % of the ${direction} from the ${comparedWith} comes from ${phrases.join(' ')}`
 }
 
 const charsMax = 60

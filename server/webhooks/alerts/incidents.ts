@@ -26,7 +26,7 @@ export interface Evaluated {
 export async function openIncident(
   services: IncidentServices,
   evaluated: Evaluated,
-  { once, ...given }: Pick<Incident, 'subject' | 'data' | 'state'> & { once: boolean },
+  { once: isOnce, ...incidentFields }: Pick<Incident, 'subject' | 'data' | 'state'> & { once: boolean },
 ): Promise<void> {
   const { rule, now, lease } = evaluated
   if (isSilenced(rule, now)) return
@@ -34,20 +34,20 @@ export async function openIncident(
     id: newId('inc'),
     orgId: rule.orgId,
     ruleId: rule.id,
-    ...given,
+    ...incidentFields,
     openedAtMs: now,
     clearSinceMs: null,
     resolvedAtMs: null,
     acknowledgedAtMs: null,
     acknowledgedBy: null,
   }
-  const isPending = given.state === 'pending'
+  const isPending = incidentFields.state === 'pending'
   const isNotified = !isPending || rule.definition?.notifyPending === true
   const type = isPending ? 'alert.pending' : 'alert.opened'
   await services.store.webhooks.openIncident({
     incident,
     delivery: isNotified ? message(type, services, evaluated, incident) : null,
-    once,
+    once: isOnce,
     lease,
     audit: entry(isPending ? 'pending' : 'opened', evaluated, incident),
   })

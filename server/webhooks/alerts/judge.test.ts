@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import {
   advance,
   baselines,
-  between,
+  interpolateBaseline,
   judge,
   median,
   replay,
@@ -15,36 +15,36 @@ import {
 import type { Condition } from '../../../db/contract/alerts.ts'
 
 const reading = (events: number, part = 0, value = 0): Reading => ({ events, part, value })
-const rule = (condition: Condition, more: object = {}) => ({
+const rule = (condition: Condition, fields: object = {}) => ({
   measure: 'count' as const,
   condition,
   eventsMin: 0,
   noData: 'ok' as const,
-  ...more,
+  ...fields,
 })
-const known = { baseline: null, isKnown: true }
+const options = { baseline: null, isKnown: true }
 const minuteMs = 60_000
 
 describe('conditions', () => {
   test('above and below a number', () => {
-    const above = rule({ kind: 'above', value: 10 })
-    expect([judge(above, reading(10), known).holds, judge(above, reading(11), known).holds]).toEqual([
-      false,
-      true,
-    ])
-    expect(judge(rule(above.condition, { eventsMin: 20 }), reading(11), known).holds).toBe(false)
-    const below = rule({ kind: 'below', value: 10 })
-    expect([9, 10].map((n) => judge(below, reading(n), known).holds)).toEqual([true, false])
-    expect(judge(below, reading(0), known).holds).toBe(true)
-    expect(judge(below, reading(0), { baseline: null, isKnown: false }).holds).toBe(false)
+    const aboveRule = rule({ kind: 'above', value: 10 })
+    expect([
+      judge(aboveRule, reading(10), options).holds,
+      judge(aboveRule, reading(11), options).holds,
+    ]).toEqual([false, true])
+    expect(judge(rule(aboveRule.condition, { eventsMin: 20 }), reading(11), options).holds).toBe(false)
+    const belowRule = rule({ kind: 'below', value: 10 })
+    expect([9, 10].map((n) => judge(belowRule, reading(n), options).holds)).toEqual([true, false])
+    expect(judge(belowRule, reading(0), options).holds).toBe(true)
+    expect(judge(belowRule, reading(0), { baseline: null, isKnown: false }).holds).toBe(false)
   })
 
   test('a share needs events, and as many as its minimum', () => {
     const share = rule({ kind: 'above', value: 0.5 }, { measure: 'share', eventsMin: 4 })
-    expect(judge(share, reading(4, 3), known)).toMatchObject({ value: 0.75, holds: true })
-    expect(judge(share, reading(3, 3), known).holds).toBe(false)
-    expect(judge(share, reading(0), known)).toMatchObject({ value: null, holds: false })
-    expect(judge({ ...share, noData: 'alert' }, reading(0), known)).toMatchObject({
+    expect(judge(share, reading(4, 3), options)).toMatchObject({ value: 0.75, holds: true })
+    expect(judge(share, reading(3, 3), options).holds).toBe(false)
+    expect(judge(share, reading(0), options)).toMatchObject({ value: null, holds: false })
+    expect(judge({ ...share, noData: 'alert' }, reading(0), options)).toMatchObject({
       holds: true,
       isNoData: true,
     })
@@ -53,11 +53,11 @@ describe('conditions', () => {
   test('absence needs something that was there before', () => {
     const absence = rule({ kind: 'absence' })
     const never = { baseline: null, isKnown: false }
-    expect([judge(absence, reading(0), known).holds, judge(absence, reading(0), never).holds]).toEqual([
+    expect([judge(absence, reading(0), options).holds, judge(absence, reading(0), never).holds]).toEqual([
       true,
       false,
     ])
-    expect(judge(absence, reading(1), known).holds).toBe(false)
+    expect(judge(absence, reading(1), options).holds).toBe(false)
   })
 
   test('a change has a direction, and is measured in deviations', () => {
@@ -82,7 +82,7 @@ describe('alerts over time', () => {
 
   test('pending, firing, kept firing, resolved', () => {
     let alert: AlertState | null = null
-    const seen = [1, 0, 1, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0].map((holds, minute) => {
+    const steps = [1, 0, 1, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0].map((holds, minute) => {
       const now = minute * minuteMs
       const next = advance(alert, holds === 1, now, waits)
       if (next.do === 'open') alert = { state: next.state, sinceMs: now, clearSinceMs: null }
@@ -91,7 +91,7 @@ describe('alerts over time', () => {
       else if (next.do === 'resolve') alert = null
       return next.do === 'nothing' ? '' : next.do
     })
-    expect(seen).toEqual([
+    expect(steps).toEqual([
       'open',
       'resolve',
       'open',
@@ -109,27 +109,27 @@ describe('alerts over time', () => {
   })
 
   test('for any judgements, alerts alternate, never overlap, and fire only while the condition holds', () => {
-    const given = fc.record({
+    const inputs = fc.record({
       holds: fc.array(fc.boolean(), { maxLength: 60 }),
       forMinutes: fc.integer({ min: 0, max: 5 }),
       keepFiringMinutes: fc.integer({ min: 0, max: 5 }),
     })
     fc.assert(
-      fc.property(given, ({ holds, ...waits }) => {
-        const judgements = holds.map((one, at) => ({
-          atMs: at * minuteMs,
-          judgement: { value: one ? 5 : 0, baseline: null, holds: one, isNoData: false },
+      fc.property(inputs, ({ holds, ...waits }) => {
+        const judgements = holds.map((isHolding, minute) => ({
+          atMs: minute * minuteMs,
+          judgement: { value: isHolding ? 5 : 0, baseline: null, holds: isHolding, isNoData: false },
         }))
         const alerts = replay(judgements, { ...waits, condition: { kind: 'above', value: 1 } }, minuteMs)
         for (const [index, { sinceMs, untilMs, value }] of alerts.entries()) {
           expect([holds[sinceMs / minuteMs], value]).toEqual([true, 5])
           if (untilMs === null) expect(index).toBe(alerts.length - 1)
           else expect(untilMs).toBeGreaterThan(sinceMs)
-          const after = alerts[index + 1]
-          if (after !== undefined) expect(after.sinceMs).toBeGreaterThan(untilMs!)
+          const nextAlert = alerts[index + 1]
+          if (nextAlert !== undefined) expect(nextAlert.sinceMs).toBeGreaterThan(untilMs!)
         }
         if (waits.forMinutes === 0 && waits.keepFiringMinutes === 0) {
-          const runs = holds.filter((one, at) => one && holds[at - 1] !== true).length
+          const runs = holds.filter((isHolding, minute) => isHolding && holds[minute - 1] !== true).length
           expect(alerts).toHaveLength(runs)
         }
       }),
@@ -141,9 +141,9 @@ test('medians, sums of windows, and baselines between two hours', () => {
   expect([median([]), median([3]), median([4, 1, 3]), median([4, 1, 3, 2])]).toEqual([0, 3, 3, 2.5])
   const sums = sliding([reading(1, 1), reading(2), null, reading(4), reading(5, 2)], 2)
   expect(sums).toEqual([null, reading(3, 1), null, null, reading(9, 2)])
-  const of = (expected: number) => ({ expected, deviation: 2, weeks: 4 })
-  expect(between(of(10), of(20), 0.25)).toEqual(of(12.5))
-  expect(between(of(10), null, 0.25)).toEqual(of(10))
+  const baselineFor = (expected: number) => ({ expected, deviation: 2, weeks: 4 })
+  expect(interpolateBaseline(baselineFor(10), baselineFor(20), 0.25)).toEqual(baselineFor(12.5))
+  expect(interpolateBaseline(baselineFor(10), null, 0.25)).toEqual(baselineFor(10))
 })
 
 // ---------------------------------------------------------------- ninety days
@@ -199,14 +199,17 @@ function synthetic(seed: number, { level, noise, growth }: Traffic) {
 }
 
 /** How many of the anomalies a rule finds, and how many alerts it raises for none. */
-function found(seed: number, traffic: Traffic): { recall: number; falsePerWeek: number } {
+function measureDetection(seed: number, traffic: Traffic): { recall: number; falsePerWeek: number } {
   const { values, planted } = synthetic(seed, traffic)
   const baselineAt = baselines('count', values, 4)
   const condition = { kind: 'change' as const, direction: 'both' as const, deviations: 4, weeks: 4 }
   const judgements = values.slice(historyHours).map((value, n) => {
-    const at = historyHours + n
-    const of = { baseline: baselineAt(at), isKnown: true }
-    return { atMs: at * 3_600_000, judgement: judge(rule(condition, { eventsMin: 20 }), reading(value), of) }
+    const hour = historyHours + n
+    const context = { baseline: baselineAt(hour), isKnown: true }
+    return {
+      atMs: hour * 3_600_000,
+      judgement: judge(rule(condition, { eventsMin: 20 }), reading(value), context),
+    }
   })
   const alerts = replay(judgements, { forMinutes: 0, keepFiringMinutes: 0, condition }, 3_600_000)
   const hits = new Set<number>()
@@ -231,7 +234,7 @@ describe('ninety days with fifty anomalies', () => {
     '%s traffic: at least 95 %% are found, with at most one false alarm a week',
     (_, traffic) => {
       for (let seed = 1; seed <= 8; seed++) {
-        const { recall, falsePerWeek } = found(seed, traffic)
+        const { recall, falsePerWeek } = measureDetection(seed, traffic)
         expect({ seed, recall, isEnough: recall >= 0.95 }).toEqual({ seed, recall, isEnough: true })
         expect({ seed, falsePerWeek, isFew: falsePerWeek <= 1 }).toEqual({ seed, falsePerWeek, isFew: true })
       }

@@ -43,17 +43,23 @@ export function judge(
   { baseline, isKnown }: { baseline: Baseline | null; isKnown: boolean },
 ): Judgement {
   const value = valueOf(measure, reading)
-  const found = (holds: boolean, isNoData = false): Judgement => ({ value, baseline, holds, isNoData })
-  if (reading.events === 0 && isKnown && noData === 'alert') return found(true, true)
-  if (condition.kind === 'absence') return found(reading.events === 0 && isKnown)
-  if (value === null) return found(false)
-  if (condition.kind === 'above') return found(value > condition.value && reading.events >= eventsMin)
+  const createJudgement = (holds: boolean, isNoData = false): Judgement => ({
+    value,
+    baseline,
+    holds,
+    isNoData,
+  })
+  if (reading.events === 0 && isKnown && noData === 'alert') return createJudgement(true, true)
+  if (condition.kind === 'absence') return createJudgement(reading.events === 0 && isKnown)
+  if (value === null) return createJudgement(false)
+  if (condition.kind === 'above')
+    return createJudgement(value > condition.value && reading.events >= eventsMin)
   if (condition.kind === 'below') {
     const isEnough = reading.events > 0 ? reading.events >= eventsMin : isKnown
-    return found(value < condition.value && isEnough)
+    return createJudgement(value < condition.value && isEnough)
   }
   const isChange = isChanged(condition as ChangeCondition, eventsMin, value, reading, measure, baseline)
-  return found(isChange)
+  return createJudgement(isChange)
 }
 
 type ChangeCondition = Extract<Condition, { kind: 'change' }>
@@ -99,39 +105,40 @@ export function baselines(
   measure: Measure,
   past: readonly (number | null)[],
   weeks: number,
-): (at: number) => Baseline | null {
+): (hourIndex: number) => Baseline | null {
   const usual = [...past]
-  const known = new Map<number, Slot>()
-  const slotAt = (at: number): Slot => {
-    let slot = known.get(at)
-    if (slot === undefined) known.set(at, (slot = slotOf(measure, sameHour(past, usual, at, weeks))))
+  const slots = new Map<number, Slot>()
+  const slotAt = (hourIndex: number): Slot => {
+    let slot = slots.get(hourIndex)
+    if (slot === undefined)
+      slots.set(hourIndex, (slot = slotOf(measure, sameHour(past, usual, hourIndex, weeks))))
     return slot
   }
 
   /** Of the same hour of seven days. */
   const noises = new Map<number, number>()
-  const noiseAt = (at: number): number => {
-    let noise = noises.get(at)
+  const noiseAt = (hourIndex: number): number => {
+    let noise = noises.get(hourIndex)
     if (noise === undefined) {
       const days = [0, 24, 48, 72, 96, 120, 144]
-      noises.set(at, (noise = median(days.flatMap((hours) => slotAt(at - hours).distances))))
+      noises.set(hourIndex, (noise = median(days.flatMap((hours) => slotAt(hourIndex - hours).distances))))
     }
     return noise
   }
 
-  function baselineAt(at: number): Baseline | null {
-    const { values, middle } = slotAt(at)
+  function baselineAt(hourIndex: number): Baseline | null {
+    const { values, middle } = slotAt(hourIndex)
     if (values < 2) return null
-    const around = [-2, -1, 0, 1, 2].map((shift) => noiseAt(at + shift))
-    const usualNoise = around.reduce((sum, one) => sum + one, 0) / around.length
+    const around = [-2, -1, 0, 1, 2].map((shift) => noiseAt(hourIndex + shift))
+    const usualNoise = around.reduce((sum, hourNoise) => sum + hourNoise, 0) / around.length
     const noise = ofNext[values - 2]! * usualNoise * noiseUnit(measure, middle)
     return { expected: middle, deviation: Math.max(noise, leastDeviation(measure, middle)), weeks: values }
   }
 
-  for (const [at, value] of past.entries()) {
-    const baseline = value === null ? null : baselineAt(at)
+  for (const [hourIndex, value] of past.entries()) {
+    const baseline = value === null ? null : baselineAt(hourIndex)
     if (baseline !== null && Math.abs(value! - baseline.expected) > unusual * baseline.deviation)
-      usual[at] = null
+      usual[hourIndex] = null
   }
   return baselineAt
 }
@@ -157,19 +164,19 @@ function slotOf(measure: Measure, values: number[]): Slot {
 function sameHour(
   past: readonly (number | null)[],
   usual: readonly (number | null)[],
-  at: number,
+  hourIndex: number,
   weeks: number,
 ): number[] {
-  const all: number[] = []
-  const kept: number[] = []
+  const allValues: number[] = []
+  const usualValues: number[] = []
   for (let week = 1; week <= weeks; week++) {
-    const hour = at - week * hoursPerWeek
+    const hour = hourIndex - week * hoursPerWeek
     const value = past[hour]
     if (value === null || value === undefined) continue
-    all.push(value)
-    if (usual[hour] !== null) kept.push(value)
+    allValues.push(value)
+    if (usual[hour] !== null) usualValues.push(value)
   }
-  return kept.length * 2 > all.length || kept.length >= 2 ? kept : all
+  return usualValues.length * 2 > allValues.length || usualValues.length >= 2 ? usualValues : allValues
 }
 
 /** Noise grows with the root of a count. */
@@ -185,7 +192,7 @@ function leastDeviation(measure: Measure, level: number): number {
 }
 
 /** The same between two whole hours: `share` of the way from one to the next. */
-export function between(a: Baseline | null, b: Baseline | null, share: number): Baseline | null {
+export function interpolateBaseline(a: Baseline | null, b: Baseline | null, share: number): Baseline | null {
   if (a === null || b === null) return share < 0.5 ? a : b
   const mix = (x: number, y: number) => x * (1 - share) + y * share
   return {
@@ -205,15 +212,15 @@ export function median(values: readonly number[]): number {
 /** The sum of the last `hours` readings at each hour; null until there are as many. */
 export function sliding(readings: readonly (Reading | null)[], hours: number): (Reading | null)[] {
   if (hours === 1) return [...readings]
-  return readings.map((_, at) => {
-    if (at + 1 < hours) return null
+  return readings.map((_, index) => {
+    if (index + 1 < hours) return null
     const sum: Reading = { events: 0, part: 0, value: 0 }
     for (let back = 0; back < hours; back++) {
-      const one = readings[at - back]
-      if (one === null || one === undefined) return null
-      sum.events += one.events
-      sum.part += one.part
-      sum.value += one.value
+      const reading = readings[index - back]
+      if (reading === null || reading === undefined) return null
+      sum.events += reading.events
+      sum.part += reading.part
+      sum.value += reading.value
     }
     return sum
   })
@@ -305,6 +312,7 @@ function isFurther({ kind }: Condition, { value, baseline, holds }: Judgement, a
   if (alert.value === null) return true
   if (kind === 'above') return value > alert.value
   if (kind !== 'change') return value < alert.value
-  const distance = (of: number, expected: number | null) => Math.abs(of - (expected ?? 0))
+  const distance = (observedValue: number, expected: number | null) =>
+    Math.abs(observedValue - (expected ?? 0))
   return distance(value, baseline?.expected ?? null) > distance(alert.value, alert.expected)
 }

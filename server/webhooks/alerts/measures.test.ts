@@ -89,7 +89,7 @@ test('a costly rule rests twenty times as long as it took, also when the clock i
   }
   const now = 400 * dayMs
   expect(await holds(now)).toBe(true)
-  for (const at of [now, now - dayMs, now + dayMs]) expect(await holds(at)).toBeNull()
+  for (const atMs of [now, now - dayMs, now + dayMs]) expect(await holds(atMs)).toBeNull()
   elapsedMs += 80_000
   expect(await holds(now - dayMs)).toBe(true)
 })

@@ -7,7 +7,7 @@ import { judgedSince } from '../../evidence/judged-since.ts'
 import { isJudged, seriesOf } from './definition.ts'
 import {
   baselines,
-  between,
+  interpolateBaseline,
   judge,
   sliding,
   valueOf,
@@ -68,8 +68,8 @@ export function makeMeasures({ store, log }: MeasureServices): Measures {
   async function pastOf(rule: Rule & { definition: MeasureDefinition }, hour: number): Promise<Past> {
     const { definition, orgId, id } = rule
     const key = `${hour} ${JSON.stringify(definition)}`
-    const known = pasts.get(id)
-    if (known?.key === key) return known
+    const cachedPast = pasts.get(id)
+    if (cachedPast?.key === key) return cachedPast
     const first = hour - hoursBefore(definition)
     const edges = hourEdges(first, hour)
     const series = await store.events.series({ ...seriesOf(orgId, definition), edges, budgetMs })
@@ -117,8 +117,8 @@ export function makeMeasures({ store, log }: MeasureServices): Measures {
     hasTime,
     begin(ruleIds) {
       startedMs = performance.now()
-      for (const known of [pasts, restUntil])
-        for (const id of known.keys()) if (!ruleIds.has(id)) known.delete(id)
+      for (const ruleMap of [pasts, restUntil])
+        for (const id of ruleMap.keys()) if (!ruleIds.has(id)) ruleMap.delete(id)
     },
   }
 }
@@ -170,22 +170,22 @@ async function judged(
 ): Promise<Measured[]> {
   const { groupsMax } = definition
   const groups = new Set([...window.groups, ...(past?.series.groups ?? [])].map(({ group }) => group))
-  const found: Measured[] = []
+  const measurements: Measured[] = []
   for (const group of [...groups].slice(0, groupsMax)) {
     if (group === null) continue
-    const own = window.groups.find((one) => one.group === group)
-    const step = (own?.events.length ?? 1) - 1
-    const reading = readingAt(own, step)
-    const isKnown = !needsKnown(definition) || (own?.events[0] ?? 0) > 0
+    const windowGroup = window.groups.find((seriesGroup) => seriesGroup.group === group)
+    const step = (windowGroup?.events.length ?? 1) - 1
+    const reading = readingAt(windowGroup, step)
+    const isKnown = !needsKnown(definition) || (windowGroup?.events[0] ?? 0) > 0
     const baseline = past === null ? null : presentBaseline(definition, past, group, now)
-    found.push({
+    measurements.push({
       group,
       events: reading.events,
       judgement: judge(definition, reading, { baseline, isKnown }),
     })
     if (past !== null) await Bun.sleep(0) // a baseline of eight weeks takes milliseconds
   }
-  return found
+  return measurements
 }
 
 function readingAt(group: Series['groups'][number] | undefined, step: number): Reading {
@@ -203,13 +203,13 @@ function presentBaseline(
   const values = hourlyValues(definition, series, group, { first, firstHour })
   const baselineAt = baselinesOf(definition, values)
   const share = (now % hourMs) / hourMs
-  return between(baselineAt(values.length - 1), baselineAt(values.length), share)
+  return interpolateBaseline(baselineAt(values.length - 1), baselineAt(values.length), share)
 }
 
 export function baselinesOf(
   { measure, condition }: MeasureDefinition,
   values: (number | null)[],
-): (at: number) => Baseline | null {
+): (hourIndex: number) => Baseline | null {
   return condition.kind === 'change' ? baselines(measure, values, condition.weeks) : () => null
 }
 
@@ -231,12 +231,12 @@ export function hourlyReadings(
   group: string,
   { first, firstHour }: { first: number; firstHour: number },
 ): (Reading | null)[] {
-  const own = series.groups.find((one) => one.group === group)
+  const groupSeries = series.groups.find((seriesGroup) => seriesGroup.group === group)
   const steps = series.groups[0]?.events.length ?? 0
   const readings = Array.from({ length: steps }, (_, step) => {
     const hour = first + step
     const isComplete = hour >= firstHour && hour * hourMs >= series.sinceMs
-    return isComplete ? readingAt(own, step) : null
+    return isComplete ? readingAt(groupSeries, step) : null
   })
   return sliding(readings, Math.max(1, windowMinutes / 60))
 }

@@ -18,7 +18,7 @@ interface RuleServices {
 const eventsMinDefault = 20
 const minutesMax = 7 * 24 * 60
 
-const none: RuleNumbers = { threshold: null, minutes: null, eventsMin: null }
+const emptyNumbers: RuleNumbers = { threshold: null, minutes: null, eventsMin: null }
 const share = (body: Body): RuleNumbers => ({
   threshold: number(body, 'threshold', { min: 0, max: 1, whole: false }),
   minutes: null,
@@ -26,15 +26,15 @@ const share = (body: Body): RuleNumbers => ({
 })
 
 const numbersOf: { readonly [kind in RuleKind]: (body: Body) => RuleNumbers } = {
-  new_vendor: () => none,
+  new_vendor: () => emptyNumbers,
   blocked_share: share,
   tool_error_rate: share,
   silence: (body) => ({
-    ...none,
+    ...emptyNumbers,
     minutes: number(body, 'minutes', { min: 1, max: minutesMax, whole: true }),
   }),
-  key_leaked: () => none,
-  measure: () => none,
+  key_leaked: () => emptyNumbers,
+  measure: () => emptyNumbers,
 }
 
 const kinds = Object.keys(numbersOf) as RuleKind[]
@@ -42,23 +42,23 @@ const kinds = Object.keys(numbersOf) as RuleKind[]
 /** `fromFile`: the rule is defined in the setup file. A null field is absent here; in a change it may remove one. */
 export async function createRule(
   { store, clock }: RuleServices,
-  who: Actor,
-  given: Body,
+  actor: Actor,
+  requestBody: Body,
   { fromFile = false } = {},
 ): Promise<Rule> {
-  const body: Body = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null))
-  const kind = kinds.find((each) => each === body['kind'])
+  const body: Body = Object.fromEntries(Object.entries(requestBody).filter(([, value]) => value !== null))
+  const kind = kinds.find((ruleKind) => ruleKind === body['kind'])
   if (kind === undefined) throw wrongField('kind', `kind must be one of ${kinds.join(', ')}`)
   const { endpointId } = body
   if (typeof endpointId !== 'string') throw wrongField('endpointId', 'endpointId is required', 'required')
   const numbers = numbersOf[kind](body)
   const definition = kind === 'measure' ? readDefinition(body) : null
   const name = kind === 'measure' || body['name'] !== undefined ? readRuleName(body['name']) : ''
-  await requireEndpoint(store, who.orgId, endpointId)
+  await requireEndpoint(store, actor.orgId, endpointId)
   const now = clock.now()
   const rule: Rule = {
     id: newId('rul'),
-    orgId: who.orgId,
+    orgId: actor.orgId,
     endpointId,
     kind,
     ...numbers,
@@ -75,7 +75,7 @@ export async function createRule(
     ...numbers,
     ...(definition && { definition: { ...definition } }),
   }
-  const audit = auditEntry(who, { action: 'webhook_rule.created', target: rule.id, metadata }, now)
+  const audit = auditEntry(actor, { action: 'webhook_rule.created', target: rule.id, metadata }, now)
   const rulesMax = limits.webhookRulesPerOrgMax
   try {
     await store.webhooks.createRule({ rule, rulesMax, audit })
@@ -94,24 +94,30 @@ async function requireEndpoint(store: RuleServices['store'], orgId: string, id: 
 /** Changes the settings in `body`. Open incidents stay open until the next evaluation. */
 export async function changeRule(
   services: RuleServices,
-  who: Actor,
+  actor: Actor,
   ruleId: string,
   body: Body,
   { fromFile = false } = {},
 ): Promise<Rule> {
   const { store, clock } = services
-  const rule = await findRule(store, who.orgId, ruleId)
+  const rule = await findRule(store, actor.orgId, ruleId)
   requireOwner(rule, fromFile)
   const change = rule.definition === null ? fixedChange(rule, body) : measureChange(rule, body)
   if (change.endpointId !== undefined && change.endpointId !== rule.endpointId)
-    await requireEndpoint(store, who.orgId, change.endpointId)
-  const before = Object.fromEntries(
+    await requireEndpoint(store, actor.orgId, change.endpointId)
+  const previousValues = Object.fromEntries(
     Object.keys(change).map((name) => [name, rule[name as keyof RuleChange] ?? null]),
   )
   const { kind, endpointId, name } = rule
-  const metadata = { label: name || kind, kind, endpointId, before: plain(before), after: plain(change) }
-  const audit = auditEntry(who, { action: 'webhook_rule.updated', target: ruleId, metadata }, clock.now())
-  await store.webhooks.changeRule({ orgId: who.orgId, ruleId, change, audit })
+  const metadata = {
+    label: name || kind,
+    kind,
+    endpointId,
+    before: plain(previousValues),
+    after: plain(change),
+  }
+  const audit = auditEntry(actor, { action: 'webhook_rule.updated', target: ruleId, metadata }, clock.now())
+  await store.webhooks.changeRule({ orgId: actor.orgId, ruleId, change, audit })
   return { ...rule, ...change }
 }
 
@@ -122,23 +128,24 @@ function plain(value: object): { [name: string]: string } {
 
 function fixedChange(rule: Rule, body: Body): RuleChange {
   const { kind, threshold, minutes, eventsMin } = rule
-  const before: RuleNumbers = { threshold, minutes, eventsMin }
-  const own = Object.entries(before).filter(([, value]) => value !== null)
-  const named = own.filter(([name]) => body[name] !== undefined)
-  if (named.length === 0) throw wrongField('', missingSettings(own.map(([name]) => name)), 'required')
-  return numbersOf[kind]({ ...Object.fromEntries(own), ...body })
+  const previousNumbers: RuleNumbers = { threshold, minutes, eventsMin }
+  const ownSettings = Object.entries(previousNumbers).filter(([, value]) => value !== null)
+  const changedSettings = ownSettings.filter(([name]) => body[name] !== undefined)
+  if (changedSettings.length === 0)
+    throw wrongField('', missingSettings(ownSettings.map(([name]) => name)), 'required')
+  return numbersOf[kind]({ ...Object.fromEntries(ownSettings), ...body })
 }
 
-function missingSettings(own: string[]): string {
-  return own.length === 0
+function missingSettings(settingNames: string[]): string {
+  return settingNames.length === 0
     ? 'this kind of alert rule has no settings'
-    : `at least one of ${own.join(', ')} is required`
+    : `at least one of ${settingNames.join(', ')} is required`
 }
 
 /** The rest of the definition stays, except the part of a share when another measure is chosen. */
 function measureChange(rule: Rule, body: Body): RuleChange {
-  const given = ['name', 'endpointId', ...definitionFields].filter((name) => body[name] !== undefined)
-  if (given.length === 0)
+  const changedFields = ['name', 'endpointId', ...definitionFields].filter((name) => body[name] !== undefined)
+  if (changedFields.length === 0)
     throw wrongField(
       '',
       `at least one of name, endpointId, ${definitionFields.join(', ')} is required`,
@@ -168,34 +175,34 @@ function requireOwner(rule: Rule, fromFile: boolean): void {
 
 export async function deleteRule(
   { store, clock }: RuleServices,
-  who: Actor,
+  actor: Actor,
   ruleId: string,
   { fromFile = false } = {},
 ): Promise<void> {
-  const rule = await findRule(store, who.orgId, ruleId)
+  const rule = await findRule(store, actor.orgId, ruleId)
   requireOwner(rule, fromFile)
   const { kind, endpointId, name } = rule
   const metadata = { label: name || kind, kind, endpointId }
-  const audit = auditEntry(who, { action: 'webhook_rule.deleted', target: ruleId, metadata }, clock.now())
-  await store.webhooks.deleteRule({ orgId: who.orgId, ruleId, audit })
+  const audit = auditEntry(actor, { action: 'webhook_rule.deleted', target: ruleId, metadata }, clock.now())
+  await store.webhooks.deleteRule({ orgId: actor.orgId, ruleId, audit })
 }
 
 /** Until a time, or null to end it. A rule of the setup file can be silenced too. */
 export async function silenceRule(
   { store, clock }: RuleServices,
-  who: Actor,
+  actor: Actor,
   ruleId: string,
   body: Body,
 ): Promise<Rule> {
   const now = clock.now()
   const silencedUntilMs = body['until'] === null ? null : readUntil(body['until'], now)
-  const rule = await findRule(store, who.orgId, ruleId)
+  const rule = await findRule(store, actor.orgId, ruleId)
   const metadata = {
     label: rule.name || rule.kind,
     until: silencedUntilMs === null ? null : isoTime(silencedUntilMs),
   }
-  const audit = auditEntry(who, { action: 'webhook_rule.silenced', target: ruleId, metadata }, now)
-  await store.webhooks.changeRule({ orgId: who.orgId, ruleId, change: { silencedUntilMs }, audit })
+  const audit = auditEntry(actor, { action: 'webhook_rule.silenced', target: ruleId, metadata }, now)
+  await store.webhooks.changeRule({ orgId: actor.orgId, ruleId, change: { silencedUntilMs }, audit })
   return { ...rule, silencedUntilMs }
 }
 

@@ -16,24 +16,24 @@ export const deliveryStatuses: readonly DeliveryStatus[] = ['pending', 'delivere
 /** Schedules `payload` (JSON text); returns the delivery's id. */
 export async function scheduleDelivery(
   services: SecretServices & SinkOptions,
-  who: Actor,
+  actor: Actor,
   { url: target, payload }: { url: unknown; payload: string },
 ): Promise<string> {
   const url = readUrl(services, target, { httpOnly: true })
-  await orgSecret(services, who) // creates a missing secret
+  await orgSecret(services, actor) // creates a missing secret
   const id = newId('wh')
   const now = services.clock.now()
   await services.store.webhooks.schedule({
     delivery: {
       id,
-      orgId: who.orgId,
+      orgId: actor.orgId,
       endpointId: null,
       url,
-      lane: laneOf(who.orgId, url),
+      lane: laneOf(actor.orgId, url),
       body: payload,
       scheduledAtMs: now,
     },
-    audit: auditEntry(who, { action: 'webhook_delivery.created', target: id, metadata: { url } }, now),
+    audit: auditEntry(actor, { action: 'webhook_delivery.created', target: id, metadata: { url } }, now),
   })
   return id
 }
@@ -44,20 +44,21 @@ export async function scheduleDelivery(
  */
 export async function testEndpoint(
   services: EndpointServices,
-  who: Actor,
+  actor: Actor,
   endpointId: string,
 ): Promise<string> {
   const { store, clock } = services
-  const found = await store.webhooks.endpoint({ orgId: who.orgId, id: endpointId })
-  if (found === null) throw new AppError('not_found', 'This organization has no endpoint with this id.')
-  const { endpoint } = found
+  const storedEndpoint = await store.webhooks.endpoint({ orgId: actor.orgId, id: endpointId })
+  if (storedEndpoint === null)
+    throw new AppError('not_found', 'This organization has no endpoint with this id.')
+  const { endpoint } = storedEndpoint
   if (endpoint.status === 'paused') {
     throw new AppError('conflict', 'This endpoint is paused.', { hint: 'Resume it, then send the test.' })
   }
   const id = newId('wh')
   const now = clock.now()
   const metadata = { url: endpoint.url, endpointId, test: true }
-  const audit = auditEntry(who, { action: 'webhook_delivery.created', target: id, metadata }, now)
+  const audit = auditEntry(actor, { action: 'webhook_delivery.created', target: id, metadata }, now)
   const { orgId, url } = endpoint
   const body = testBatch(endpoint, id, now)
   const delivery = { id, orgId, endpointId, url, lane: endpointId, body, scheduledAtMs: now }
@@ -70,12 +71,12 @@ type Filters = Pick<Endpoint, 'types' | 'outcomes' | 'classes' | 'siteIds'>
 /** The event matches the endpoint's own filters, so the receiver handles it like real events. */
 function testBatch({ types, outcomes, classes, siteIds }: Filters, deliveryId: string, now: number): string {
   const type = (types[0] ?? 'authz.evaluated').replace(/\.\*$/, '.test')
-  const at = isoTime(now)
+  const testTime = isoTime(now)
   const event = {
     id: `evt_test_${deliveryId.slice(3)}`,
     siteId: siteIds[0] ?? 'shop-acme',
     sessionId: 'sess_test',
-    occurredAt: at,
+    occurredAt: testTime,
     type,
     outcome: outcomes[0] ?? 'blocked',
     tool: 'checkout.pay',
@@ -87,7 +88,7 @@ function testBatch({ types, outcomes, classes, siteIds }: Filters, deliveryId: s
   const record = {
     door: 'events',
     key: null,
-    receivedAt: at,
+    receivedAt: testTime,
     verdict: null,
     judgedBy: null,
     observedBy: null,
@@ -95,7 +96,7 @@ function testBatch({ types, outcomes, classes, siteIds }: Filters, deliveryId: s
     network: null,
   }
   const data = { sequence: 0, events: [event], records: [record], test: true }
-  return JSON.stringify({ type: 'trace.batch', timestamp: at, data })
+  return JSON.stringify({ type: 'trace.batch', timestamp: testTime, data })
 }
 
 interface ReplayServices {
@@ -106,15 +107,15 @@ interface ReplayServices {
 /** Sends a delivery again under the same id, attempts from 0. 409 when it is pending or its endpoint was deleted. */
 export async function replayDelivery(
   { store, clock }: ReplayServices,
-  who: Actor,
+  actor: Actor,
   id: string,
 ): Promise<void> {
   const now = clock.now()
-  const { delivery } = await findDelivery(store, who.orgId, id)
+  const { delivery } = await findDelivery(store, actor.orgId, id)
   const metadata = { url: delivery.url, status: delivery.status }
   try {
-    const audit = auditEntry(who, { action: 'webhook_delivery.replayed', target: id, metadata }, now)
-    await store.webhooks.replay({ orgId: who.orgId, id, now, audit })
+    const audit = auditEntry(actor, { action: 'webhook_delivery.replayed', target: id, metadata }, now)
+    await store.webhooks.replay({ orgId: actor.orgId, id, now, audit })
   } catch (error) {
     if (error instanceof StoreError && error.kind === 'conflict') {
       const isPending = delivery.status === 'pending'
@@ -130,13 +131,17 @@ export async function replayDelivery(
 /** Replays every dead letter of one endpoint or of all; returns how many. */
 export async function replayDead(
   { store, clock }: ReplayServices,
-  who: Actor,
+  actor: Actor,
   endpointId: string | null,
 ): Promise<number> {
   const now = clock.now()
   const metadata = endpointId === null ? {} : { endpointId }
-  const audit = auditEntry(who, { action: 'webhook_delivery.replayed', target: 'dead_letter', metadata }, now)
-  return store.webhooks.replayDead({ orgId: who.orgId, endpointId, now, audit })
+  const audit = auditEntry(
+    actor,
+    { action: 'webhook_delivery.replayed', target: 'dead_letter', metadata },
+    now,
+  )
+  return store.webhooks.replayDead({ orgId: actor.orgId, endpointId, now, audit })
 }
 
 export async function findDelivery(
@@ -144,7 +149,8 @@ export async function findDelivery(
   orgId: string,
   id: string,
 ): Promise<{ delivery: StoredDelivery; attempts: Attempt[] }> {
-  const found = await store.webhooks.find({ orgId, id })
-  if (found === null) throw new AppError('not_found', 'This organization has no delivery with this id.')
-  return found
+  const storedDelivery = await store.webhooks.find({ orgId, id })
+  if (storedDelivery === null)
+    throw new AppError('not_found', 'This organization has no delivery with this id.')
+  return storedDelivery
 }

@@ -181,12 +181,12 @@ test('a secret that cannot be decrypted is a local failure', async () => {
 
 test('never two runs at a time; calls during a run share one more', async () => {
   let now = 0
-  let most = 0
+  let maxRunning = 0
   let runs = 0
   const waiting: (() => void)[] = []
   const ask = coalesce(async () => {
     runs++
-    most = Math.max(most, ++now)
+    maxRunning = Math.max(maxRunning, ++now)
     await new Promise<void>((resolve) => waiting.push(resolve))
     now--
   })
@@ -200,23 +200,23 @@ test('never two runs at a time; calls during a run share one more', async () => 
     }
   }
   await settled(ask(), ask(), ask())
-  expect([runs, most]).toEqual([2, 1])
+  expect([runs, maxRunning]).toEqual([2, 1])
   const first = ask()
   await Bun.sleep(0)
   await settled(first, ask(), ask())
-  expect([runs, most]).toEqual([4, 1])
+  expect([runs, maxRunning]).toEqual([4, 1])
 })
 
 test('a call during a run waits for a run that began after it', async () => {
   let value = 0
-  const seen: number[] = []
+  const seenCounts: number[] = []
   const ask = coalesce(async () => {
-    seen.push(value)
+    seenCounts.push(value)
     await Bun.sleep(2)
   })
   const first = ask()
   value = 1
   await ask()
   await first
-  expect(seen.at(-1)).toBe(1)
+  expect(seenCounts.at(-1)).toBe(1)
 })

@@ -90,14 +90,14 @@ export function makeDispatcher(services: DispatcherServices): Dispatcher {
     released.push(...release)
     for (const claim of claims) {
       endsAtMs.set(claim.delivery.id, clock.now() + services.timeoutMs)
-      const sent = attempt(services, claim, stopping.signal).then((result) => {
-        sending.delete(sent)
+      const pendingAttempt = attempt(services, claim, stopping.signal).then((result) => {
+        sending.delete(pendingAttempt)
         endsAtMs.delete(claim.delivery.id)
         unrecorded.push(endedOf(claim, result))
         start()
         void recordAndClaim()
       })
-      sending.add(sent)
+      sending.add(pendingAttempt)
     }
     if (claims.length > 0) watchHanging()
   }
@@ -177,14 +177,14 @@ export async function attempt(
 ): Promise<AttemptResult> {
   const atMs = services.clock.now()
   const startedMs = performance.now()
-  const sent = await send(services, claim, atMs, stop).catch((thrown: unknown) => ({
+  const sendResult = await send(services, claim, atMs, stop).catch((thrown: unknown) => ({
     ...noResponse,
     failure: classify(thrown, stop.aborted),
   }))
   const durationMs = Math.round(performance.now() - startedMs)
-  const wasSuspended = sent.failure?.code === 'timeout' && durationMs > services.timeoutMs + lateMs
-  const failure = wasSuspended ? suspended : sent.failure
-  return { ...sent, failure, atMs, durationMs }
+  const wasSuspended = sendResult.failure?.code === 'timeout' && durationMs > services.timeoutMs + lateMs
+  const failure = wasSuspended ? suspended : sendResult.failure
+  return { ...sendResult, failure, atMs, durationMs }
 }
 
 type Sent = Pick<AttemptResult, 'status' | 'excerpt' | 'retryAfterMs' | 'failure'>

@@ -40,8 +40,8 @@ describe('batches', () => {
           { maxLength: 20 },
         ),
         (events) => {
-          const { body, used } = batchBody(7, events.map(stored), 0)
-          expect(used).toBe(events.length)
+          const { body, used: usedCount } = batchBody(7, events.map(stored), 0)
+          expect(usedCount).toBe(events.length)
           expect(JSON.parse(body)).toEqual({
             type: 'trace.batch',
             timestamp: '1970-01-01T00:00:00.000Z',
@@ -59,8 +59,8 @@ describe('batches', () => {
 
   test('stay under 512 KiB, with at least one event', () => {
     const event = JSON.stringify({ text: 'ü'.repeat(30_000) })
-    const { body, used } = batchBody(1, Array<string>(20).fill(event).map(stored), 0)
-    expect(used).toBe(8)
+    const { body, used: usedCount } = batchBody(1, Array<string>(20).fill(event).map(stored), 0)
+    expect(usedCount).toBe(8)
     expect(Buffer.byteLength(body)).toBeLessThanOrEqual(limits.webhookBatchBytesMax)
     expect(batchBody(1, [stored(JSON.stringify('x'.repeat(600_000)))], 0).used).toBe(1)
   })
@@ -74,8 +74,8 @@ test('numbers that a double cannot hold survive in payloads and lines', () => {
 
 test('a payload is found anywhere in the body', () => {
   fc.assert(
-    fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.jsonValue(), (others, payload) => {
-      const object = { ...others, payload }
+    fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.jsonValue(), (members, payload) => {
+      const object = { ...members, payload }
       expect(payloadText(JSON.stringify(object))).toBe(JSON.stringify(payload))
     }),
   )

@@ -79,12 +79,12 @@ export function makeFanOut({ store, clock, log, dispatch }: FanOutServices): Fan
       await Promise.all(Array.from({ length: concurrentOrgs }, work))
     },
     resume(endpointIds) {
-      const found = endpointIds.flatMap((id) => {
+      const fullEndpoints = endpointIds.flatMap((id) => {
         const limit = full.get(id)
         return limit === undefined ? [] : [{ id, orgId: limit.orgId }]
       })
-      for (const [orgId, some] of Map.groupBy(found, (each) => each.orgId)) {
-        const ids = some.map(({ id }) => id)
+      for (const [orgId, orgEndpoints] of Map.groupBy(fullEndpoints, (endpoint) => endpoint.orgId)) {
+        const ids = orgEndpoints.map(({ id }) => id)
         inOrder(orgId, () => resumeOrg(orgId, ids)).catch(warn)
       }
     },
@@ -97,12 +97,12 @@ function makeQueues() {
   const last = new Map<string, Promise<void>>()
   return {
     inOrder(name: string, work: () => Promise<void>): Promise<void> {
-      const done = (last.get(name) ?? Promise.resolve()).then(work)
-      const settled = done
+      const queuedWork = (last.get(name) ?? Promise.resolve()).then(work)
+      const settled = queuedWork
         .catch(() => undefined)
         .then(() => void (last.get(name) === settled && last.delete(name)))
       last.set(name, settled)
-      return done
+      return queuedWork
     },
     running: () => [...last.values()],
   }
@@ -170,9 +170,10 @@ async function advanceTo(
       provenance: true,
     })
     const events = tail.events.filter(({ seq }) => seq <= lastSeqMax)
-    const { body, used } = batchBody(sequence + 1, events, now)
+    const { body, used: usedCount } = batchBody(sequence + 1, events, now)
     // A batch cut by its size ends at its last event; filtered events after that are read again.
-    const reached = used < events.length ? events[used - 1]!.seq : Math.min(tail.lastSeq, lastSeqMax)
+    const reached =
+      usedCount < events.length ? events[usedCount - 1]!.seq : Math.min(tail.lastSeq, lastSeqMax)
     const to = Math.max(reached, position)
     if (to === position) return progress('end')
     const delivery = { id: newId('wh'), orgId, endpointId: id, url, lane: id, body, scheduledAtMs: now }
@@ -181,20 +182,25 @@ async function advanceTo(
       from: { position, sequence },
       position: to,
       missed: 0,
-      delivery: used === 0 ? null : delivery,
+      delivery: usedCount === 0 ? null : delivery,
       pendingMax,
     })
     if (result !== 'advanced') return progress(result)
     position = to
-    if (used > 0) sequence++
+    if (usedCount > 0) sequence++
   }
   return progress('end')
 }
 
 /** Arrival numbers have no gaps, so a gap after the position is events that retention deleted. */
 async function expiredAfter(events: EventStore, orgId: string, position: number): Promise<number> {
-  const { events: found, lastSeq } = await events.tail({ orgId, filter: {}, afterSeq: position, limit: 1 })
-  const next = found[0]?.seq ?? lastSeq + 1
+  const { events: nextEvents, lastSeq } = await events.tail({
+    orgId,
+    filter: {},
+    afterSeq: position,
+    limit: 1,
+  })
+  const next = nextEvents[0]?.seq ?? lastSeq + 1
   return next - position - 1
 }
 

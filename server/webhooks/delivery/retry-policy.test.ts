@@ -16,7 +16,10 @@ import { limits } from '../../limits.ts'
 const waitsMs = [1_000, 2_000, 3_000]
 const now = 1_700_000_000_000
 
-function claimOf(more: Partial<Claim['delivery']> = {}, about: Partial<Omit<Claim, 'delivery'>> = {}): Claim {
+function claimOf(
+  fields: Partial<Claim['delivery']> = {},
+  claimFields: Partial<Omit<Claim, 'delivery'>> = {},
+): Claim {
   return {
     leaseId: 'lea_1',
     isAhead: false,
@@ -35,32 +38,32 @@ function claimOf(more: Partial<Claim['delivery']> = {}, about: Partial<Omit<Clai
       lastStatus: null,
       scheduledAtMs: now,
       deliveredAtMs: null,
-      ...more,
+      ...fields,
     },
     pendingSinceMs: now,
     encryptedSecrets: [],
     probe: false,
     failingSinceMs: null,
-    ...about,
+    ...claimFields,
   }
 }
 
-function resultOf(status: number | null, more: Partial<AttemptResult> = {}): AttemptResult {
+function resultOf(status: number | null, fields: Partial<AttemptResult> = {}): AttemptResult {
   const failure = status === null || (status >= 200 && status < 300) ? null : statusFailure(status)
-  return { atMs: now, durationMs: 5, status, excerpt: '', retryAfterMs: null, failure, ...more }
+  return { atMs: now, durationMs: 5, status, excerpt: '', retryAfterMs: null, failure, ...fields }
 }
 
 const localFailure = resultOf(null, {
   failure: classify(Object.assign(new Error(), { code: 'ENETUNREACH' }), false),
 })
-const of = (claim: Claim, result: AttemptResult, endedAtMs = now) => {
+const outcomeOf = (claim: Claim, result: AttemptResult, endedAtMs = now) => {
   return decideOutcome({ claim, result, waitsMs, endedAtMs, random: 0.5 })
 }
 
 test('any 2xx delivers; other results are retried after their wait; the fourth failure is a dead letter', () => {
   fc.assert(
     fc.property(fc.integer({ min: 100, max: 999 }), fc.integer({ min: 0, max: 3 }), (status, attempts) => {
-      const { next, attempt } = of(claimOf({ attempts }), resultOf(status))
+      const { next, attempt } = outcomeOf(claimOf({ attempts }), resultOf(status))
       expect(attempt.counted).toBe(true)
       if (status >= 200 && status < 300) expect(next).toEqual({ status: 'delivered' })
       else if (attempts === 3 || status === 410) expect(next).toEqual({ status: 'dead_letter' })
@@ -70,7 +73,7 @@ test('any 2xx delivers; other results are retried after their wait; the fourth f
 })
 
 test('Retry-After lengthens a wait', () => {
-  const { next } = of(claimOf(), resultOf(503, { retryAfterMs: 9_000 }))
+  const { next } = outcomeOf(claimOf(), resultOf(503, { retryAfterMs: 9_000 }))
   expect(next).toEqual({ status: 'pending', atMs: now + 9_000 })
 })
 
@@ -80,7 +83,7 @@ test('any number of local failures within a day uses up no retry', () => {
       let attempts = 0
       let counted = 0
       for (const isLocal of failures) {
-        const { next, attempt } = of(claimOf({ attempts }), isLocal ? localFailure : resultOf(500))
+        const { next, attempt } = outcomeOf(claimOf({ attempts }), isLocal ? localFailure : resultOf(500))
         if (!isLocal) counted++
         if (attempt.counted) attempts++
         expect(attempts).toBe(counted)
@@ -93,37 +96,40 @@ test('any number of local failures within a day uses up no retry', () => {
 
 test('a local failure that lasts longer than a day counts, so that no delivery stays pending for ever', () => {
   const old = claimOf({}, { pendingSinceMs: now - 24 * 3_600_000 })
-  expect(of(old, localFailure).attempt.counted).toBe(true)
+  expect(outcomeOf(old, localFailure).attempt.counted).toBe(true)
 })
 
 test('an attempt aborted by a stop is due at once and not counted', () => {
-  const { attempt, next } = of(claimOf(), resultOf(null, { failure: classify(new Error('aborted'), true) }))
+  const { attempt, next } = outcomeOf(
+    claimOf(),
+    resultOf(null, { failure: classify(new Error('aborted'), true) }),
+  )
   expect([attempt.counted, next]).toEqual([false, { status: 'pending', atMs: now }])
 })
 
 describe('endpoints', () => {
   test('410 pauses the endpoint at once, without probes; a direct delivery has no endpoint to pause', () => {
-    const gone = of(claimOf(), resultOf(410))
-    expect(gone.pause).toMatchObject({
+    const goneOutcome = outcomeOf(claimOf(), resultOf(410))
+    expect(goneOutcome.pause).toMatchObject({
       reason: 'gone',
       nextProbeAtMs: null,
       audit: { target: 'ep_1', actor: 'system' },
     })
-    expect(of(claimOf({ endpointId: null }), resultOf(410)).pause).toBeUndefined()
+    expect(outcomeOf(claimOf({ endpointId: null }), resultOf(410)).pause).toBeUndefined()
   })
 
   test('five days of failures pause the endpoint; one millisecond less does not', () => {
-    const since = (ms: number) => of(claimOf({}, { failingSinceMs: now - ms }), resultOf(500)).pause
+    const since = (ms: number) => outcomeOf(claimOf({}, { failingSinceMs: now - ms }), resultOf(500)).pause
     expect(since(failingMsMax - 1)).toBeUndefined()
     expect(since(failingMsMax)).toMatchObject({ reason: 'failing', nextProbeAtMs: now + probeEveryMs })
-    expect(of(claimOf({}, { failingSinceMs: 0 }), localFailure).pause).toBeUndefined()
+    expect(outcomeOf(claimOf({}, { failingSinceMs: 0 }), localFailure).pause).toBeUndefined()
   })
 
   test('a failed probe is not counted; a successful one resumes the endpoint', () => {
     const probe = claimOf({ attempts: 3 }, { probe: true, failingSinceMs: 0 })
-    const failed = of(probe, resultOf(500))
+    const failed = outcomeOf(probe, resultOf(500))
     expect([failed.attempt.counted, failed.next.status, failed.pause]).toEqual([false, 'pending', undefined])
-    expect(of(probe, resultOf(200))).toMatchObject({
+    expect(outcomeOf(probe, resultOf(200))).toMatchObject({
       next: { status: 'delivered' },
       resume: { action: 'webhook_endpoint.resumed' },
     })
@@ -139,10 +145,10 @@ test('each retry waits its configured time plus up to 20 %, or as long as Retry-
       fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
       fc.option(fc.integer({ min: 0, max: 1e9 })),
       (attempts, random, retryAfterMs) => {
-        const at = nextAttemptAt({ attempts, waitsMs: retryWaitsMs, retryAfterMs, atMs: 1_000, random })
+        const nextAtMs = nextAttemptAt({ attempts, waitsMs: retryWaitsMs, retryAfterMs, atMs: 1_000, random })
         const waitMs = retryWaitsMs[attempts - 1]
-        if (waitMs === undefined) return expect(at).toBeNull()
-        const waited = at! - 1_000
+        if (waitMs === undefined) return expect(nextAtMs).toBeNull()
+        const waited = nextAtMs! - 1_000
         const retryAfter = Math.min(retryAfterMs ?? 0, limits.webhookRetryAfterMsMax)
         expect(waited).toBeGreaterThanOrEqual(Math.max(waitMs, retryAfter))
         expect(waited).toBeLessThanOrEqual(Math.max(waitMs * 1.2, retryAfter))

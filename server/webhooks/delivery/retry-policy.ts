@@ -6,7 +6,7 @@ import { limits } from '../../limits.ts'
 import { failureText, type Failure } from '../sinks/sink.ts'
 import { dayMs } from '../../../db/contract/units.ts'
 
-const gone = 410
+const goneStatus = 410
 export const failingMsMax = 5 * dayMs
 export const probeEveryMs = 3_600_000
 /** After a day local failures count like any other, so that no delivery stays pending for ever. */
@@ -69,7 +69,7 @@ function nextStep({
   random,
 }: EndedAttempt): Outcome['next'] {
   if (result.failure === null) return { status: 'delivered' }
-  if (result.status === gone) return { status: 'dead_letter' }
+  if (result.status === goneStatus) return { status: 'dead_letter' }
   const attempts = claim.delivery.attempts + 1
   const { retryAfterMs } = result
   const waitsMs = claim.retryWaitsMs ?? defaultWaitsMs
@@ -85,8 +85,8 @@ function uncountedRetryAt({ claim, result, waitsMs, endedAtMs }: EndedAttempt): 
 
 function pauseOf({ claim, result, endedAtMs }: EndedAttempt): NonNullable<Outcome['pause']> | null {
   if (claim.delivery.endpointId === null) return null
-  if (result.status === gone) {
-    const audit = endpointAudit(claim, endedAtMs, 'paused', { reason: 'gone', answered: gone })
+  if (result.status === goneStatus) {
+    const audit = endpointAudit(claim, endedAtMs, 'paused', { reason: 'gone', answered: goneStatus })
     return { reason: 'gone', failingSinceMs: null, nextProbeAtMs: null, audit }
   }
   if (claim.failingSinceMs === null || endedAtMs - claim.failingSinceMs < failingMsMax) return null
@@ -103,8 +103,8 @@ function endpointAudit(
 ): AuditEntry {
   const { orgId, endpointId, url } = delivery
   const action = `webhook_endpoint.${change}`
-  const about = { orgId, actor: 'system', action, target: endpointId ?? '', occurredAtMs }
-  return { id: newId('aud'), ...about, metadata: { url, ...metadata } }
+  const auditFields = { orgId, actor: 'system', action, target: endpointId ?? '', occurredAtMs }
+  return { id: newId('aud'), ...auditFields, metadata: { url, ...metadata } }
 }
 
 interface FailedAttempt {

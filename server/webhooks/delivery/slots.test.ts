@@ -60,8 +60,12 @@ test('a receiver is slow once an attempt takes 2 s, until a quicker one', () => 
   const b = claim('b', 'b1', false, 'org_2')
   lanes.add([a, b], 0)
   lanes.start(32, 0)
-  const none = { count: 1, firstTries: 1, hangs: false }
-  expect(lanes.share(1_999)).toMatchObject({ paces: {}, slow: 0, held: { org_1: none, org_2: none } })
+  const emptyLoad = { count: 1, firstTries: 1, hangs: false }
+  expect(lanes.share(1_999)).toMatchObject({
+    paces: {},
+    slow: 0,
+    held: { org_1: emptyLoad, org_2: emptyLoad },
+  })
   expect(lanes.share(2_000)).toMatchObject({ paces: { a: 'slow', b: 'slow' }, slow: 2 })
   lanes.ended(a, { durationMs: 15_000, isDelivered: false })
   lanes.ended(b, { durationMs: 3, isDelivered: false })
@@ -75,10 +79,10 @@ test('a receiver is slow once an attempt takes 2 s, until a quicker one', () => 
 test('an organization with four slow receivers counts as slow; a thousand lanes are remembered', () => {
   const lanes = makeLanes(2)
   const send = (lane: string, durationMs: number, orgId: string) => {
-    const made = claim(lane, lane, false, orgId)
-    lanes.add([made], 0)
+    const newClaim = claim(lane, lane, false, orgId)
+    lanes.add([newClaim], 0)
     lanes.start(32, 0)
-    lanes.ended(made, { durationMs, isDelivered: false })
+    lanes.ended(newClaim, { durationMs, isDelivered: false })
   }
   for (let n = 0; n < 4; n++) send(`slow-${n}`, 15_000, n < 3 ? 'org_1' : 'org_2')
   expect(lanes.share(0).held).toMatchObject({ org_1: { hangs: false }, org_2: { hangs: false } })
@@ -101,11 +105,14 @@ test('a first try that hangs gives its slot back, within limits; a later attempt
   expect([lanes.occupied(1_999), lanes.nextChangeMs(1_999)]).toEqual([40, 2_000])
   expect([lanes.occupied(2_000), lanes.nextChangeMs(2_000)]).toEqual([8, null])
   expect(lanes.share(2_000).held).toEqual({ org_1: { count: 8, firstTries: 0, hangs: true } })
-  const others = Array.from({ length: 40 }, (_, n) => claim(`other-${n}`, `id-${n}`, false, `org_${n + 2}`))
-  lanes.add(others, 2_000)
+  const otherClaims = Array.from({ length: 40 }, (_, n) =>
+    claim(`other-${n}`, `id-${n}`, false, `org_${n + 2}`),
+  )
+  lanes.add(otherClaims, 2_000)
   lanes.start(40, 2_000)
   expect(lanes.occupied(4_000)).toBe(80 - limits.webhookHangingMax)
-  for (const each of [...claims, ...others]) lanes.ended(each, { durationMs: 15_000, isDelivered: false })
+  for (const endedClaim of [...claims, ...otherClaims])
+    lanes.ended(endedClaim, { durationMs: 15_000, isDelivered: false })
   expect(lanes.occupied(20_000)).toBe(0)
   lanes.add([claims[0]!], 20_000)
   lanes.start(1, 20_000)
@@ -145,19 +152,22 @@ function beginnings(receivers: Receiver[]): number[] {
     const free = () => limits.webhooksInFlightMax - lanes.occupied(now)
     for (const lane of shareSlots(due, free(), { paces, ...share }).keys()) {
       const index = names.indexOf(lane)
-      const made = claim(lane, `claim-${index}`)
-      lanes.add([made], now)
+      const newClaim = claim(lane, `claim-${index}`)
+      lanes.add([newClaim], now)
       lanes.start(Infinity, now)
       waiting.delete(index)
       began.set(index, now)
-      running.set(index, { made, endsMs: now + (receivers[index]!.hangs ? limits.webhookTimeoutMs : 5) })
+      running.set(index, {
+        made: newClaim,
+        endsMs: now + (receivers[index]!.hangs ? limits.webhookTimeoutMs : 5),
+      })
     }
     const ends = [...running.values()].map(({ endsMs }) => endsMs)
     now = Math.min(...ends, lanes.nextChangeMs(now) ?? Infinity)
-    for (const [index, { made, endsMs }] of running) {
+    for (const [index, { made: newClaim, endsMs }] of running) {
       if (endsMs > now) continue
       running.delete(index)
-      lanes.ended(made, {
+      lanes.ended(newClaim, {
         durationMs: receivers[index]!.hangs ? limits.webhookTimeoutMs : 5,
         isDelivered: true,
       })
@@ -182,8 +192,8 @@ test('whatever forty receivers hang, tried or not, due before or after: no other
     )
     .map((lists) => lists.flat())
   fc.assert(
-    fc.property(receivers, (all) => {
-      const began = beginnings(all).filter((_, index) => !all[index]!.hangs)
+    fc.property(receivers, (receiverList) => {
+      const began = beginnings(receiverList).filter((_, index) => !receiverList[index]!.hangs)
       // Two rounds of first tries that hang, each of which gives its slots back when it is known to be slow.
       expect(Math.max(...began)).toBeLessThanOrEqual(3 * 2_000)
     }),

@@ -57,8 +57,8 @@ export function makeLanes(perLaneMax: number): Lanes {
   const lanes = new Map<string, Lane>() // in order of their last attempt
 
   function laneOf({ lane: name, delivery: { orgId } }: Claim): Lane {
-    const known = lanes.get(name)
-    if (known !== undefined) return known
+    const existingLane = lanes.get(name)
+    if (existingLane !== undefined) return existingLane
     const lane: Lane = { orgId, sending: new Map(), ready: [], ahead: 0, isSlow: null }
     lanes.set(name, lane)
     return lane
@@ -72,7 +72,10 @@ export function makeLanes(perLaneMax: number): Lanes {
       const moved = { start: [] as Claim[], release: [] as Claim[] }
       const waiting = [...lanes.values()].filter(({ ready }) => ready.length > 0)
       const isAhead = ({ ready }: Lane) => ready[0]?.claim.isAhead === true
-      for (const lane of [...waiting.filter((each) => !isAhead(each)), ...waiting.filter(isAhead)]) {
+      for (const lane of [
+        ...waiting.filter((waitingLane) => !isAhead(waitingLane)),
+        ...waiting.filter(isAhead),
+      ]) {
         startReady(lane, perLaneMax, { free, now }, moved)
       }
       return moved
@@ -158,26 +161,26 @@ function startReady(
   lane: Lane,
   perLaneMax: number,
   { free, now }: { free: number; now: number },
-  into: { start: Claim[]; release: Claim[] },
+  movedClaims: { start: Claim[]; release: Claim[] },
 ): void {
   while (lane.ready.length > 0 && lane.sending.size < perLaneMax) {
     const { claim, claimedAtMs } = lane.ready[0]!
     const isOver = now - claimedAtMs > waitMsMax
     // Claims ahead leave the slots free that are reserved for the first send of an organization.
     const reserved = claim.isAhead ? limits.webhookSlots.forFirstSend : 0
-    if (!isOver && free - into.start.length <= reserved) return
+    if (!isOver && free - movedClaims.start.length <= reserved) return
     lane.ready.shift()
     if (isOver) {
-      into.release.push(claim)
+      movedClaims.release.push(claim)
     } else {
       lane.sending.set(claim, { sinceMs: now, isFirstTry: lane.isSlow === null, isBeside: false })
-      into.start.push(claim)
+      movedClaims.start.push(claim)
     }
   }
 }
 
 function shareOf(lanes: Map<string, Lane>, now: number): Share {
-  const held: { [orgId: string]: Held } = {}
+  const heldByOrg: { [orgId: string]: Held } = {}
   const slowLanes = new Map<string, number>()
   const paces: Share['paces'] = {}
   let slow = 0
@@ -186,15 +189,15 @@ function shareOf(lanes: Map<string, Lane>, now: number): Share {
     const sending = [...lane.sending.values()]
     const isSlow = wasSlow === true || sending.some(({ sinceMs }) => now - sinceMs >= slowMs)
     if (isSlow || wasSlow !== null) paces[name] = isSlow ? 'slow' : 'quick'
-    const own = (held[orgId] ??= { count: 0, firstTries: 0, hangs: false })
-    own.count += slotsOf(lane)
-    own.firstTries += sending.filter((attempt) => isYoungFirstTry(attempt, now)).length
+    const orgSlots = (heldByOrg[orgId] ??= { count: 0, firstTries: 0, hangs: false })
+    orgSlots.count += slotsOf(lane)
+    orgSlots.firstTries += sending.filter((attempt) => isYoungFirstTry(attempt, now)).length
     if (isSlow) {
       slow += slotsOf(lane)
       const count = (slowLanes.get(orgId) ?? 0) + 1
       slowLanes.set(orgId, count)
-      own.hangs = count >= hangingLanesMin
+      orgSlots.hangs = count >= hangingLanesMin
     }
   }
-  return { held, slow, paces, reserved: limits.webhookSlots }
+  return { held: heldByOrg, slow, paces, reserved: limits.webhookSlots }
 }

@@ -50,14 +50,14 @@ const filters = [
 
 /** The filters that `body` contains. */
 export function readFilters(body: { [name: string]: unknown }): Partial<EndpointFilter> {
-  const found: Partial<EndpointFilter> = {}
+  const endpointFilter: Partial<EndpointFilter> = {}
   for (const { name, field, charsMax, form } of filters) {
     const value = body[name]
     if (value === undefined || value === null) continue
     if (!Array.isArray(value)) throw wrongField(name, `${name} must be a list of strings`, 'wrong_type')
     if (value.length > valuesMax)
       throw wrongField(name, `${name} must have at most ${valuesMax} values`, 'too_many')
-    found[field] = value.map((text: unknown, index) => {
+    endpointFilter[field] = value.map((text: unknown, index) => {
       const path = `${name}[${index}]`
       if (typeof text !== 'string') throw wrongField(path, `${path} must be a string`, 'wrong_type')
       if ([...text].length > charsMax + 2) throw wrongField(path, `${path} is too long`, 'too_long')
@@ -65,7 +65,7 @@ export function readFilters(body: { [name: string]: unknown }): Partial<Endpoint
       return text
     })
   }
-  return found
+  return endpointFilter
 }
 
 /** Undefined when missing. */
@@ -149,11 +149,11 @@ export async function unknownTypes(
   const strange = filters.filter((filter) => !matchesOne(filter, commonTypes))
   if (strange.length === 0) return []
   const { byType } = await store.events.overview(orgId)
-  const known = [...new Set([...commonTypes, ...Object.keys(byType)])]
-  const prefixes = [...new Set(known.map((type) => `${type.split('.')[0]}.*`))]
+  const knownTypes = [...new Set([...commonTypes, ...Object.keys(byType)])]
+  const prefixes = [...new Set(knownTypes.map((type) => `${type.split('.')[0]}.*`))]
   return strange
-    .filter((filter) => !matchesOne(filter, known))
-    .map((type) => ({ type, suggestion: nearest(type, type.endsWith('.*') ? prefixes : known) }))
+    .filter((filter) => !matchesOne(filter, knownTypes))
+    .map((type) => ({ type, suggestion: nearest(type, type.endsWith('.*') ? prefixes : knownTypes) }))
 }
 
 function matchesOne(filter: string, types: readonly string[]): boolean {

@@ -42,12 +42,12 @@ type Body = { [name: string]: unknown }
 
 export async function createEndpoint(
   services: EndpointServices,
-  who: Actor,
+  actor: Actor,
   body: Body,
   secret = newSigningSecret(),
 ): Promise<{ endpoint: EndpointJson; secret: string; warnings: Warning[] }> {
   const { store, clock, box } = services
-  const { orgId } = who
+  const { orgId } = actor
   const filters = { types: [], outcomes: [], classes: [], siteIds: [], ...readFilters(body) }
   const label = readLabel(body['label']) ?? ''
   const batchSize = readBatchSize(body['batchSize']) ?? limits.webhookBatchEventsMax
@@ -87,7 +87,7 @@ export async function createEndpoint(
     previousUntilMs: null,
   }
   const audit = auditEntry(
-    who,
+    actor,
     {
       action: 'webhook_endpoint.created',
       target: id,
@@ -124,9 +124,10 @@ export async function findEndpoint(
   orgId: string,
   id: string,
 ): Promise<EndpointJson> {
-  const found = await services.store.webhooks.endpoint({ orgId, id })
-  if (found === null) throw new AppError('not_found', 'This organization has no endpoint with this id.')
-  return endpointView(found)
+  const storedEndpoint = await services.store.webhooks.endpoint({ orgId, id })
+  if (storedEndpoint === null)
+    throw new AppError('not_found', 'This organization has no endpoint with this id.')
+  return endpointView(storedEndpoint)
 }
 
 export async function listEndpoints(services: EndpointServices, orgId: string): Promise<EndpointJson[]> {
@@ -141,11 +142,11 @@ const viewNames: { [name in keyof EndpointChange]?: keyof EndpointJson } = {
 /** Changes the fields in `body`; the audit entry records them before and after. */
 export async function changeEndpoint(
   services: EndpointServices,
-  who: Actor,
+  actor: Actor,
   id: string,
   body: Body,
 ): Promise<{ endpoint: EndpointJson; warnings: Warning[] }> {
-  const before = await findEndpoint(services, who.orgId, id)
+  const oldEndpoint = await findEndpoint(services, actor.orgId, id)
   const change: EndpointChange = { ...readFilters(body) }
   const label = readLabel(body['label'])
   if (label !== undefined) change.label = label
@@ -156,62 +157,62 @@ export async function changeEndpoint(
   if (body['url'] !== undefined) change.url = readUrl(services, body['url'])
   const names = Object.keys(change) as (keyof EndpointChange)[]
   if (names.length === 0) throw wrongField('', 'at least one field to change is required', 'required')
-  const old = names.map((name) => [name, before[viewNames[name] ?? (name as keyof EndpointJson)]])
-  const named = { label: String(before.label || before.url) }
-  const metadata = { ...named, before: Object.fromEntries(old), after: { ...change } }
-  const command = commandFor(services, who, id, 'updated', metadata)
+  const old = names.map((name) => [name, oldEndpoint[viewNames[name] ?? (name as keyof EndpointJson)]])
+  const labelField = { label: String(oldEndpoint.label || oldEndpoint.url) }
+  const metadata = { ...labelField, before: Object.fromEntries(old), after: { ...change } }
+  const command = commandFor(services, actor, id, 'updated', metadata)
   await takenUrl(services.store.webhooks.changeEndpoint({ ...command, change }))
-  const warnings = await warningsFor(services, who.orgId, change.types ?? [])
-  return { endpoint: await findEndpoint(services, who.orgId, id), warnings }
+  const warnings = await warningsFor(services, actor.orgId, change.types ?? [])
+  return { endpoint: await findEndpoint(services, actor.orgId, id), warnings }
 }
 
-function commandFor(services: EndpointServices, who: Actor, id: string, did: string, metadata = {}) {
+function commandFor(services: EndpointServices, actor: Actor, id: string, did: string, metadata = {}) {
   const now = services.clock.now()
-  const audit = auditEntry(who, { action: `webhook_endpoint.${did}`, target: id, metadata }, now)
-  return { orgId: who.orgId, endpointId: id, now, audit }
+  const audit = auditEntry(actor, { action: `webhook_endpoint.${did}`, target: id, metadata }, now)
+  return { orgId: actor.orgId, endpointId: id, now, audit }
 }
 
 export async function pauseEndpoint(
   services: EndpointServices,
-  who: Actor,
+  actor: Actor,
   id: string,
 ): Promise<EndpointJson> {
-  const { url } = await findEndpoint(services, who.orgId, id)
-  const command = commandFor(services, who, id, 'paused', { url, reason: 'asked' })
+  const { url } = await findEndpoint(services, actor.orgId, id)
+  const command = commandFor(services, actor, id, 'paused', { url, reason: 'asked' })
   await services.store.webhooks.pauseEndpoint(command)
-  return findEndpoint(services, who.orgId, id)
+  return findEndpoint(services, actor.orgId, id)
 }
 
 export async function resumeEndpoint(
   services: EndpointServices,
-  who: Actor,
+  actor: Actor,
   id: string,
 ): Promise<EndpointJson> {
-  const { url } = await findEndpoint(services, who.orgId, id)
-  await services.store.webhooks.resumeEndpoint(commandFor(services, who, id, 'resumed', { url }))
-  return findEndpoint(services, who.orgId, id)
+  const { url } = await findEndpoint(services, actor.orgId, id)
+  await services.store.webhooks.resumeEndpoint(commandFor(services, actor, id, 'resumed', { url }))
+  return findEndpoint(services, actor.orgId, id)
 }
 
 /** Returns the new secret once; for a day the old one signs messages too. */
 export async function rotateEndpointSecret(
   services: EndpointServices,
-  who: Actor,
+  actor: Actor,
   id: string,
   secret = newSigningSecret(),
 ): Promise<{ endpoint: EndpointJson; secret: string }> {
-  const { url } = await findEndpoint(services, who.orgId, id)
-  const command = commandFor(services, who, id, 'secret_rotated', { url })
+  const { url } = await findEndpoint(services, actor.orgId, id)
+  const command = commandFor(services, actor, id, 'secret_rotated', { url })
   await services.store.webhooks.rotateEndpointSecret({
     ...command,
-    encryptedSecret: services.box.encrypt(secretPurpose({ orgId: who.orgId, endpointId: id }), secret),
+    encryptedSecret: services.box.encrypt(secretPurpose({ orgId: actor.orgId, endpointId: id }), secret),
     previousUntilMs: command.now + limits.webhookOldSecretMs,
   })
-  return { endpoint: await findEndpoint(services, who.orgId, id), secret }
+  return { endpoint: await findEndpoint(services, actor.orgId, id), secret }
 }
 
-export async function deleteEndpoint(services: EndpointServices, who: Actor, id: string): Promise<void> {
-  const { url, label } = await findEndpoint(services, who.orgId, id)
-  await services.store.webhooks.deleteEndpoint(commandFor(services, who, id, 'deleted', { url, label }))
+export async function deleteEndpoint(services: EndpointServices, actor: Actor, id: string): Promise<void> {
+  const { url, label } = await findEndpoint(services, actor.orgId, id)
+  await services.store.webhooks.deleteEndpoint(commandFor(services, actor, id, 'deleted', { url, label }))
 }
 
 export interface ShownSecret {
@@ -220,37 +221,37 @@ export interface ShownSecret {
 }
 
 /** The signing secret of the organization, created when first needed. */
-export async function orgSecret({ store, clock, box }: SecretServices, who: Actor): Promise<ShownSecret> {
-  const purpose = secretPurpose({ orgId: who.orgId, endpointId: null })
+export async function orgSecret({ store, clock, box }: SecretServices, actor: Actor): Promise<ShownSecret> {
+  const purpose = secretPurpose({ orgId: actor.orgId, endpointId: null })
   const now = clock.now()
-  const found = await store.webhooks.orgSecret({
-    orgId: who.orgId,
+  const storedSecret = await store.webhooks.orgSecret({
+    orgId: actor.orgId,
     encryptedIfNone: box.encrypt(purpose, newSigningSecret()),
-    audit: auditEntry(who, { action: 'webhook_secret.created', target: who.orgId }, now),
+    audit: auditEntry(actor, { action: 'webhook_secret.created', target: actor.orgId }, now),
   })
-  const isOver = (found.previousUntilMs ?? 0) <= now
+  const isOver = (storedSecret.previousUntilMs ?? 0) <= now
   return {
-    secret: box.decrypt(purpose, found.encryptedSecret),
-    previousUntilMs: isOver ? null : found.previousUntilMs,
+    secret: box.decrypt(purpose, storedSecret.encryptedSecret),
+    previousUntilMs: isOver ? null : storedSecret.previousUntilMs,
   }
 }
 
 /** Creates a new secret; for a day both sign messages. */
-export async function rotateOrgSecret(services: SecretServices, who: Actor): Promise<ShownSecret> {
+export async function rotateOrgSecret(services: SecretServices, actor: Actor): Promise<ShownSecret> {
   const { store, clock, box } = services
   const encryptedSecret = box.encrypt(
-    secretPurpose({ orgId: who.orgId, endpointId: null }),
+    secretPurpose({ orgId: actor.orgId, endpointId: null }),
     newSigningSecret(),
   )
   const now = clock.now()
   const previousUntilMs = now + limits.webhookOldSecretMs
   // A rotation needs a secret to replace.
-  const first = { orgId: who.orgId, encryptedIfNone: encryptedSecret }
+  const first = { orgId: actor.orgId, encryptedIfNone: encryptedSecret }
   await store.webhooks.orgSecret({
     ...first,
-    audit: auditEntry(who, { action: 'webhook_secret.created', target: who.orgId }, now),
+    audit: auditEntry(actor, { action: 'webhook_secret.created', target: actor.orgId }, now),
   })
-  const audit = auditEntry(who, { action: 'webhook_secret.rotated', target: who.orgId }, now)
-  await store.webhooks.rotateOrgSecret({ orgId: who.orgId, encryptedSecret, previousUntilMs, audit })
-  return orgSecret(services, who)
+  const audit = auditEntry(actor, { action: 'webhook_secret.rotated', target: actor.orgId }, now)
+  await store.webhooks.rotateOrgSecret({ orgId: actor.orgId, encryptedSecret, previousUntilMs, audit })
+  return orgSecret(services, actor)
 }

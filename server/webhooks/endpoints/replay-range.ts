@@ -11,15 +11,15 @@ import type { EventStore } from '../../../db/contract/store.ts'
  */
 export async function replayEndpoint(
   services: EndpointServices,
-  who: Actor,
+  actor: Actor,
   id: string,
   body: { [name: string]: unknown },
 ): Promise<EndpointJson> {
-  const endpoint = await findEndpoint(services, who.orgId, id)
+  const endpoint = await findEndpoint(services, actor.orgId, id)
   const { events } = services.store
-  const position = await readPosition(events, who.orgId, 'from', body['from'])
+  const position = await readPosition(events, actor.orgId, 'from', body['from'])
   if (position === null) throw wrongField('from', 'from is required: a position or a time', 'required')
-  const until = await readPosition(events, who.orgId, 'until', body['until'])
+  const until = await readPosition(events, actor.orgId, 'until', body['until'])
   const reached = endpoint.resumePosition ?? endpoint.position
   if (position > reached)
     throw wrongField('from', `from must be at most ${reached}, the position of the endpoint`)
@@ -27,16 +27,16 @@ export async function replayEndpoint(
   if (until === position) return endpoint // an empty range
   const now = services.clock.now()
   const metadata = { label: String(endpoint.label || endpoint.url), before: reached, after: position, until }
-  const audit = auditEntry(who, { action: 'webhook_endpoint.moved', target: id, metadata }, now)
+  const audit = auditEntry(actor, { action: 'webhook_endpoint.moved', target: id, metadata }, now)
   await services.store.webhooks.moveEndpoint({
-    orgId: who.orgId,
+    orgId: actor.orgId,
     endpointId: id,
     now,
     position,
     until,
     audit,
   })
-  return findEndpoint(services, who.orgId, id)
+  return findEndpoint(services, actor.orgId, id)
 }
 
 /** Null when missing. */
@@ -63,8 +63,8 @@ export async function positionBefore(
   sinceMs: number,
 ): Promise<number> {
   const arrivedAfter = async (seq: number): Promise<number | null> => {
-    const { events: found } = await events.tail({ orgId, filter: {}, afterSeq: seq, limit: 1 })
-    return found[0]?.receivedAtMs ?? null
+    const { events: laterEvents } = await events.tail({ orgId, filter: {}, afterSeq: seq, limit: 1 })
+    return laterEvents[0]?.receivedAtMs ?? null
   }
   // Binary search, because arrival times increase with arrival numbers.
   let low = 0

@@ -10,8 +10,8 @@ import { RefusedUrl, SendError, local, remote, type Resolution, type Resolve } f
 export type Resolver = (name: string) => Promise<string[]>
 
 export const systemResolver: Resolver = async (name) => {
-  const found = await dns.lookup(name, { all: true, verbatim: true })
-  return found.map(({ address }) => address)
+  const addresses = await dns.lookup(name, { all: true, verbatim: true })
+  return addresses.map(({ address }) => address)
 }
 
 const deadlineMs = 3_000
@@ -37,20 +37,20 @@ export function resolveWith(resolver: Resolver, guard: AddressGuard): Resolve {
 
   /** One unanswered name may be the fault of its owner. When names that resolved before fail too, it is ours. */
   async function isDown(name: string): Promise<boolean> {
-    const others = goodNames.filter((good) => good !== name).slice(0, 2)
-    const answers = await Promise.all(others.map(lookUp))
+    const otherNames = goodNames.filter((good) => good !== name).slice(0, 2)
+    const answers = await Promise.all(otherNames.map(lookUp))
     return answers.every((answer) => answer === 'unanswered')
   }
 
   function remember(name: string): void {
-    const at = goodNames.indexOf(name)
-    if (at !== -1) goodNames.splice(at, 1)
+    const nameIndex = goodNames.indexOf(name)
+    if (nameIndex !== -1) goodNames.splice(nameIndex, 1)
     goodNames.unshift(name)
     goodNames.length = Math.min(goodNames.length, goodNamesMax)
   }
 
   /** Decides addresses, and names that mean this machine wherever they are resolved. */
-  function known(host: string): Resolution | null {
+  function resolveLocally(host: string): Resolution | null {
     const addresses = isIP(host) !== 0 ? [host] : isLoopbackName(host) ? loopbackAddresses : null
     if (addresses === null) return null
     const allowed = addresses.filter((address) => guard.refusal(address) === null)
@@ -59,19 +59,19 @@ export function resolveWith(resolver: Resolver, guard: AddressGuard): Resolve {
   }
 
   const resolve = async (host: string): Promise<Resolution> => {
-    const resolution = known(host)
+    const resolution = resolveLocally(host)
     if (resolution !== null) return resolution
-    const found = await lookUp(host)
-    if (found === 'unanswered') return { kind: (await isDown(host)) ? 'resolver_down' : 'unanswered' }
-    if (found === 'unknown' || found.length === 0) return { kind: 'unknown' }
+    const answer = await lookUp(host)
+    if (answer === 'unanswered') return { kind: (await isDown(host)) ? 'resolver_down' : 'unanswered' }
+    if (answer === 'unknown' || answer.length === 0) return { kind: 'unknown' }
     remember(host)
-    for (const address of found) {
+    for (const address of answer) {
       const reason = guard.refusal(address)
       if (reason !== null) return { kind: 'refused', address, reason }
     }
-    return { kind: 'addresses', addresses: found }
+    return { kind: 'addresses', addresses: answer }
   }
-  return Object.assign(resolve, { known })
+  return Object.assign(resolve, { known: resolveLocally })
 }
 
 /** Throws `RefusedUrl` for a host that is forbidden whatever a name server says. */
@@ -173,8 +173,8 @@ function readIp6(text: string): Ip {
     part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16))
   const front = groups(head)
   const back = tail === undefined ? [] : groups(tail)
-  const all = [...front, ...Array<number>(8 - front.length - back.length).fill(0), ...back]
-  return Uint8Array.from(all.flatMap((group) => [group >> 8, group & 0xff]))
+  const allGroups = [...front, ...Array<number>(8 - front.length - back.length).fill(0), ...back]
+  return Uint8Array.from(allGroups.flatMap((group) => [group >> 8, group & 0xff]))
 }
 
 interface IpRange {
@@ -184,9 +184,9 @@ interface IpRange {
 
 /** Reads `10.0.0.0/8`, `fc00::/7` or one address; null when it is neither. */
 function readRange(text: string): IpRange | null {
-  const [address = '', bitsText, ...rest] = text.split('/')
+  const [address = '', bitsText, ...extraParts] = text.split('/')
   const base = readIp(address)
-  if (base === null || rest.length > 0) return null
+  if (base === null || extraParts.length > 0) return null
   if (bitsText === undefined) return { base, bits: base.length * 8 }
   const bits = /^\d{1,3}$/.test(bitsText) ? Number(bitsText) : Number.NaN
   return bits <= base.length * 8 ? { base, bits } : null
@@ -196,8 +196,8 @@ function inRange(ip: Ip, { base, bits }: IpRange): boolean {
   if (ip.length !== base.length) return false
   const whole = bits >> 3
   for (let index = 0; index < whole; index++) if (ip[index] !== base[index]) return false
-  const rest = 8 - (bits & 7)
-  return rest === 8 || ip[whole]! >> rest === base[whole]! >> rest
+  const unusedBits = 8 - (bits & 7)
+  return unusedBits === 8 || ip[whole]! >> unusedBits === base[whole]! >> unusedBits
 }
 
 /** Reads ranges of this file when the first address is checked, because every command loads it. */
@@ -232,9 +232,9 @@ const carriersAt2 = ranges('2002::/16') // 6to4
 
 /** Every IPv4 address embedded in an IPv6 address. */
 function embedded(ip: Ip): Ip[] {
-  const at = (carriers: IpRange[], offset: number) =>
+  const extractAddresses = (carriers: IpRange[], offset: number) =>
     carriers.filter((range) => inRange(ip, range)).map(() => ip.slice(offset, offset + 4))
-  return [...at(carriersAt12(), 12), ...at(carriersAt2(), 2)]
+  return [...extractAddresses(carriersAt12(), 12), ...extractAddresses(carriersAt2(), 2)]
 }
 
 /** IANA's special-purpose registry: nothing here is a receiver on the public Internet. */
@@ -284,16 +284,19 @@ interface AddressGuard {
 /** `allow` lists CIDR ranges or addresses; throws for an invalid one. */
 export function addressGuard(allow: readonly string[]): AddressGuard {
   const allowed = readRanges(allow)
-  const within = (ip: Ip, list: IpRange[]) => list.some((range) => inRange(ip, range))
+  const isInRanges = (ip: Ip, list: IpRange[]) => list.some((range) => inRange(ip, range))
   return {
     refusal(address) {
       const read = readIp(address)
       if (read === null) return 'is not an IP address'
       const ip = unmapped(read)
-      if ([ip, ...embedded(ip)].some((each) => within(each, metadata()))) return 'is a cloud metadata address'
-      if (within(ip, allowed)) return null
+      if ([ip, ...embedded(ip)].some((candidateIp) => isInRanges(candidateIp, metadata())))
+        return 'is a cloud metadata address'
+      if (isInRanges(ip, allowed)) return null
       const isPublic =
-        ip.length === 4 ? !within(ip, special4()) : within(ip, global6()) && !within(ip, special6())
+        ip.length === 4
+          ? !isInRanges(ip, special4())
+          : isInRanges(ip, global6()) && !isInRanges(ip, special6())
       return isPublic ? null : 'is not a public address'
     },
   }

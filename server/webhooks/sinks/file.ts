@@ -51,16 +51,16 @@ export function appendLines(sinkDir: string, path: string, lines: string[]): Pro
   const key = join(sinkDir, path)
   const previous = lastAppends.get(key) ?? Promise.resolve()
   // The folder may be a share that does not answer.
-  const done = previous
+  const pendingAppend = previous
     .then(() => withinTime({ path: key }, () => append(sinkDir, path, lines)))
     .catch(localError)
-  const settled = done
+  const settled = pendingAppend
     .catch(() => undefined)
     .then(() => {
       if (lastAppends.get(key) === settled) lastAppends.delete(key)
     })
   lastAppends.set(key, settled)
-  return done
+  return pendingAppend
 }
 
 /** A receiver's time-out has the same code as a share that hangs. */
@@ -95,9 +95,9 @@ async function append(sinkDir: string, path: string, lines: string[]): Promise<v
 }
 
 /** Creates the folders of the path and refuses symbolic links, which could lead out of the sink folder. */
-async function safeFolder(sinkDir: string, below: string): Promise<string> {
+async function safeFolder(sinkDir: string, subfolder: string): Promise<string> {
   let folder = await realpath(sinkDir)
-  for (const name of below === '.' ? [] : below.split('/')) {
+  for (const name of subfolder === '.' ? [] : subfolder.split('/')) {
     folder = join(folder, name)
     if ((await mkdir(folder, { recursive: true, mode: 0o700 })) !== undefined)
       await syncFolderLater(dirname(folder))

@@ -38,8 +38,8 @@ describe('the standardwebhooks package', () => {
   test('rejects another body, another id and an attempt ten minutes old', () => {
     const secret = newSigningSecret()
     const headers = signedHeaders([secret], message, Date.now())
-    const verify = (body: string, sent: Record<string, string>) => () =>
-      new Webhook(secret).verify(body, sent)
+    const verify = (body: string, sentHeaders: Record<string, string>) => () =>
+      new Webhook(secret).verify(body, sentHeaders)
     expect(verify(`${message.body} `, headers)).toThrow()
     expect(verify(message.body, { ...headers, 'webhook-id': 'wh_2' })).toThrow()
     expect(verify(message.body, signedHeaders([secret], message, Date.now() - 600_000))).toThrow()
@@ -80,12 +80,12 @@ const codeOf = (language: string) => snippets.find((snippet) => snippet.language
 type Check = (secret: string, headers: Record<string, string>, body: string) => boolean
 
 /** Runs the code with a few lines behind it that exit with 0 when the message is genuine, else with 3. */
-function runner(language: string, interpreter: string, file: string, call: string, before = ''): Check {
+function runner(language: string, interpreter: string, file: string, call: string, prelude = ''): Check {
   return (secret, headers, body) => {
     using folder = tempDir('snippet')
     writeFileSync(folder.join('body'), body)
     writeFileSync(folder.join('headers.json'), JSON.stringify(headers))
-    writeFileSync(folder.join(file), `${before}${codeOf(language)}\n${call}\n`)
+    writeFileSync(folder.join(file), `${prelude}${codeOf(language)}\n${call}\n`)
     const { exitCode, stderr } = Bun.spawnSync([interpreter, file], {
       cwd: folder.path,
       env: {
@@ -135,9 +135,9 @@ describe.each([
   ['Shell', shell, missing('sh', 'openssl', 'od')],
 ] as const)('%s', (_language, isGenuine, lacks) => {
   // Python and OpenSSL come with nearly every machine, but nothing of ours needs them.
-  const why = lacks.length === 0 ? '' : ` (not run: this machine has no ${lacks.join(', no ')})`
+  const reason = lacks.length === 0 ? '' : ` (not run: this machine has no ${lacks.join(', no ')})`
   test.if(lacks.length === 0)(
-    `accepts what we sign, and nothing else${why}`,
+    `accepts what we sign, and nothing else${reason}`,
     () => {
       const secret = newSigningSecret()
       const body = '{"text":"ü \\u2028 $HOME %s"}'

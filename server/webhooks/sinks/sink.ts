@@ -127,8 +127,8 @@ export function classify(thrown: unknown, stopping: boolean): Failure {
     return remote('timeout', 'the response was not complete in time')
   }
   const code = 'code' in error ? String(error.code) : ''
-  const known = byCode[code]
-  if (known !== undefined) return known
+  const knownFailure = byCode[code]
+  if (knownFailure !== undefined) return knownFailure
   if (/CERT|SIGNATURE|ISSUER|SELF_SIGNED|TLS|SSL/.test(code)) {
     return remote('certificate_refused', `the receiver's certificate was rejected (${code.toLowerCase()})`)
   }

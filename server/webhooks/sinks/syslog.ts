@@ -133,14 +133,14 @@ function asciiJson(text: string): string {
 function sendDatagrams(peer: Peer, messages: string[]): Promise<void> {
   noteCall({ what: 'syslog', host: peer.address, ...peer })
   const socket = createSocket(isIP(peer.address) === 6 ? 'udp6' : 'udp4')
-  const sent = messages.map(
+  const pendingSends = messages.map(
     (message) =>
       new Promise<void>((resolve, reject) => {
         socket.once('error', reject)
         socket.send(message, peer.port, peer.address, (error) => (error ? reject(error) : resolve()))
       }),
   )
-  return Promise.all(sent).then(
+  return Promise.all(pendingSends).then(
     () => void socket.close(),
     (error: unknown) => {
       socket.close()

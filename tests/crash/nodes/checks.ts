@@ -33,7 +33,7 @@ export async function check(fleet: Fleet, load: Load): Promise<Checked> {
   const faults = load.faults.splice(0)
   for (const node of fleet.nodes) {
     const ready = () => fetch(`${node.appliance.url}/readyz`).catch(() => null)
-    const answer = await eventually(ready, (one) => one?.status === 200)
+    const answer = await eventually(ready, (response) => response?.status === 200)
     if (answer?.status !== 200) faults.push(`${node.name}: ${answer?.status} ${await answer?.text()}`)
   }
   const stored = await exported(fleet)
@@ -41,11 +41,11 @@ export async function check(fleet: Fleet, load: Load): Promise<Checked> {
     async () => load.followed.length,
     (count) => count >= stored.length,
   )
-  const once = new Set(stored)
+  const uniqueIds = new Set(stored)
   faults.push(...differences('the live stream', load.followed.slice(0, followed), stored))
   const attempts = await eventually(
     async () => attemptsOf(fleet),
-    (all) => deliveredIds(all).length >= stored.length,
+    (list) => deliveredIds(list).length >= stored.length,
   )
   const undelivered = differences('deliveries', deliveredIds(attempts), stored)
   if (undelivered.length > 0) faults.push(...undelivered, await deliveryState(fleet))
@@ -55,8 +55,8 @@ export async function check(fleet: Fleet, load: Load): Promise<Checked> {
   const { twoOwners, repeats } = owners(attempts, fleet.startsMs)
   return {
     acknowledged: load.acknowledged.size,
-    lost: [...load.acknowledged].filter((id) => !once.has(id)).length,
-    doubled: stored.length - once.size,
+    lost: [...load.acknowledged].filter((id) => !uniqueIds.has(id)).length,
+    doubled: stored.length - uniqueIds.size,
     twoOwners,
     repeats,
     gaps: load.followed.length - stored.length,
@@ -74,16 +74,16 @@ async function exported({ cli }: Fleet): Promise<string[]> {
     .flatMap((line) => (JSON.parse(line) as { id?: string }).id ?? [])
 }
 
-function differences(what: string, found: string[], expected: string[]): string[] {
-  const some = new Set(found)
+function differences(label: string, actualIds: string[], expected: string[]): string[] {
+  const some = new Set(actualIds)
   const all = new Set(expected)
   const missing = [...all].filter((id) => !some.has(id))
   const unknown = [...some].filter((id) => !all.has(id))
-  const repeated = found.length - some.size
+  const repeated = actualIds.length - some.size
   return missing.length + unknown.length + repeated === 0
     ? []
     : [
-        `${what}: ${missing.length} missing (${missing.slice(0, 3).join()}), ${unknown.length} unknown ` +
+        `${label}: ${missing.length} missing (${missing.slice(0, 3).join()}), ${unknown.length} unknown ` +
           `(${unknown.slice(0, 3).join()}), ${repeated} repeated`,
       ]
 }
@@ -130,17 +130,17 @@ async function deliveryState({ sql, receiver, nodes }: Fleet): Promise<string> {
 function owners(attempts: Attempt[], startsMs: number[]): { twoOwners: number; repeats: number } {
   let twoOwners = 0
   let repeats = 0
-  for (const some of Map.groupBy(attempts, ({ id }) => id).values()) {
-    const inOrder = some.toSorted((a, b) => a.startMs - b.startMs)
-    inOrder.forEach((one, index) => {
-      const before = inOrder.slice(0, index)
-      const success = before.find(({ status }) => status === 200)
+  for (const group of Map.groupBy(attempts, ({ id }) => id).values()) {
+    const inOrder = group.toSorted((a, b) => a.startMs - b.startMs)
+    inOrder.forEach((attempt, index) => {
+      const earlierAttempts = inOrder.slice(0, index)
+      const success = earlierAttempts.find(({ status }) => status === 200)
       // A node that starts ends the leases that it had before, whose outcomes it may not have recorded. The receiver
       // may still be busy with the attempt of the process that was killed.
-      const isRestarted = (past: Attempt) => startsMs.some((ms) => ms > past.startMs && ms < one.startMs)
-      if (before.some((past) => past.endMs > one.startMs && !isRestarted(past))) twoOwners += 1
+      const isRestarted = (past: Attempt) => startsMs.some((ms) => ms > past.startMs && ms < attempt.startMs)
+      if (earlierAttempts.some((past) => past.endMs > attempt.startMs && !isRestarted(past))) twoOwners += 1
       else if (success === undefined) return
-      else if (one.startMs - success.endMs >= soonMs || isRestarted(success)) repeats += 1
+      else if (attempt.startMs - success.endMs >= soonMs || isRestarted(success)) repeats += 1
       else twoOwners += 1
     })
   }
@@ -157,7 +157,9 @@ async function countFaults({ url, keys, sql }: Fleet, stored: number): Promise<s
   const { total } = (await answer.json()) as { total: number }
   const counts = await sql(`SELECT (SELECT sum(last_seq) FROM sightglass.event_org) AS a,
     (SELECT sum(events) FROM sightglass.event_block) AS b, (SELECT count(*) FROM sightglass.event_id) AS c`)
-  const found = `${total}|${counts}`
+  const countText = `${total}|${counts}`
   const expected = [stored, stored, stored, stored].join('|')
-  return found === expected ? [] : [`total, numbers, blocks and ids: ${found}, ${stored} events stored`]
+  return countText === expected
+    ? []
+    : [`total, numbers, blocks and ids: ${countText}, ${stored} events stored`]
 }

@@ -18,10 +18,10 @@ test('a fault whose program is missing is left out and its package named', () =>
 })
 
 test('faults of clocks and poolers name their packages', () => {
-  const needed = Object.entries(fleetFaults).flatMap(([name, { needs }]) =>
+  const requirements = Object.entries(fleetFaults).flatMap(([name, { needs }]) =>
     needs ? [[name, needs.install]] : [],
   )
-  expect(needed).toEqual([
+  expect(requirements).toEqual([
     ['clock off by an hour', 'libfaketime'],
     ['pooler restarted', 'pgbouncer'],
   ])

@@ -21,9 +21,9 @@ const anyNode = ({ fleet, random }: Stage): FleetNode =>
     random.below(fleet.nodes.filter((n) => !n.isStopped).length)
   ]!
 
-async function endNode({ report }: Stage, node: FleetNode, how: 'stop' | 'kill'): Promise<void> {
-  const { code, stderr } = await node.appliance[how]()
-  if (how === 'stop' && code !== 0) report(`${node.name} stopped with ${code}: ${stderr.slice(-500)}`)
+async function endNode({ report }: Stage, node: FleetNode, method: 'stop' | 'kill'): Promise<void> {
+  const { code, stderr } = await node.appliance[method]()
+  if (method === 'stop' && code !== 0) report(`${node.name} stopped with ${code}: ${stderr.slice(-500)}`)
 }
 
 const ownBackends = `FROM pg_stat_activity WHERE application_name LIKE 'sightglass/%' OR application_name = 'pgbouncer'`
@@ -185,10 +185,14 @@ export const pairFaults = (pair: Pair): Faults => ({
 })
 
 /** Kinds that were drawn least are drawn first, so that a long run has all of them. */
-export function drawFault({ below }: Seeded, faults: Faults, counts: { [name: string]: number }): string {
+export function drawFault(
+  { below: randomBelow }: Seeded,
+  faults: Faults,
+  counts: { [name: string]: number },
+): string {
   const names = Object.keys(faults)
   const rate = (name: string) => (counts[name] ?? 0) / faults[name]!.weight
-  const least = Math.min(...names.map(rate))
-  const candidates = names.filter((name) => rate(name) <= least + 0.5)
-  return candidates[below(candidates.length)]!
+  const lowestRate = Math.min(...names.map(rate))
+  const candidates = names.filter((name) => rate(name) <= lowestRate + 0.5)
+  return candidates[randomBelow(candidates.length)]!
 }

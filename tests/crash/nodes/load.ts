@@ -84,7 +84,7 @@ async function call(fleet: Fleet, state: State, path: string, init: RequestInit)
 }
 
 async function write(fleet: Fleet, state: State, writer: number, seed: number): Promise<void> {
-  const { below } = seeded(seed + writer)
+  const { below: randomBelow } = seeded(seed + writer)
   const headers = { authorization: `Bearer ${fleet.keys.ingest}`, 'content-type': 'application/json' }
   for (let number = 0; !state.isOver; number++) {
     while (state.isPaused && !state.isOver) await Bun.sleep(20)
@@ -106,11 +106,11 @@ async function write(fleet: Fleet, state: State, writer: number, seed: number): 
         const text = await answer?.text().catch(() => '')
         if (answer !== null && ![502, 503, 504, 507].includes(answer.status))
           state.faults.push(`events: ${answer.status} ${text}`)
-        await Bun.sleep(100 + below(200))
+        await Bun.sleep(100 + randomBelow(200))
       }
     }
     state.busy -= 1
-    await Bun.sleep(40 + below(120))
+    await Bun.sleep(40 + randomBelow(120))
   }
 }
 
@@ -148,10 +148,11 @@ async function follow(fleet: Fleet, state: State, end: AbortSignal, ready: () =>
           ready()
           if (name !== 'events') continue
           const { events } = JSON.parse(data) as { events: { receivedAt: string; event: { id: string } }[] }
-          for (const { receivedAt: at, event: one } of events) {
-            if (at < receivedAt) state.faults.push(`${one.id} was received at ${at}, after ${receivedAt}`)
-            receivedAt = at
-            state.followed.push(one.id)
+          for (const { receivedAt: eventReceivedAt, event: followedEvent } of events) {
+            if (eventReceivedAt < receivedAt)
+              state.faults.push(`${followedEvent.id} was received at ${eventReceivedAt}, after ${receivedAt}`)
+            receivedAt = eventReceivedAt
+            state.followed.push(followedEvent.id)
           }
         }
       } else if (answer.status !== 503 && answer.status !== 502)

@@ -105,7 +105,7 @@ export async function startPair(): Promise<Pair> {
   let leader = 'a'
   const { members, isSmall } = await startMembers((name) => name === leader)
   let primary = members[0]
-  const standby = () => members.find((one) => one !== primary)!
+  const standby = () => members.find((member) => member !== primary)!
   await waitForStandby(primary, standbyName)
   await isFollowed(primary)
 

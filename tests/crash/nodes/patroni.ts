@@ -77,8 +77,8 @@ function configured({ name, folder, port, checksPort, etcdPort }: Place): string
 /** The server, its children, and Patroni, which would start it again. */
 function processesOf({ patroni, port }: PatroniMember): number[] {
   const servers = Bun.spawnSync(['pgrep', '-f', `postgres.*port=${port}`]).stdout.toString()
-  const all = servers.split('\n').filter(Boolean).map(Number)
-  return [patroni.pid, ...all.flatMap((pid) => [pid, ...childrenOf(pid)])]
+  const pids = servers.split('\n').filter(Boolean).map(Number)
+  return [patroni.pid, ...pids.flatMap((pid) => [pid, ...childrenOf(pid)])]
 }
 
 function signalAll(pids: number[], name: NodeJS.Signals): void {
@@ -93,7 +93,7 @@ export const patroniFaults = (patroni: Patroni): Faults => ({
       const old = await patroni.leader()
       signalAll(processesOf(old), 'SIGKILL')
       await old.patroni.exited
-      const next = patroni.members.find((one) => one !== old)!
+      const next = patroni.members.find((member) => member !== old)!
       await answering(async () => ((await leaderOf([next])) === null ? null : true))
       old.start()
     },
@@ -105,7 +105,7 @@ export const patroniFaults = (patroni: Patroni): Faults => ({
       const old = await patroni.leader()
       const pids = processesOf(old)
       signalAll(pids, 'SIGSTOP')
-      const next = patroni.members.find((one) => one !== old)!
+      const next = patroni.members.find((member) => member !== old)!
       await answering(async () => ((await leaderOf([next])) === null ? null : true))
       await Bun.sleep(2_000)
       signalAll(pids, 'SIGCONT')
@@ -123,7 +123,7 @@ export const patroniFaults = (patroni: Patroni): Faults => ({
     weight: 2,
     async run() {
       const leader = await patroni.leader()
-      const candidate = patroni.members.find((one) => one !== leader)!.name
+      const candidate = patroni.members.find((member) => member !== leader)!.name
       const body = JSON.stringify({ leader: leader.name, candidate })
       const answer = await fetch(`http://127.0.0.1:${leader.checksPort}/switchover`, { method: 'POST', body })
       if (!answer.ok) throw new Error(`switchover: ${answer.status} ${await answer.text()}`)
@@ -179,7 +179,7 @@ export async function startPatroni(): Promise<Patroni> {
   const synchronous = async () => {
     await answering(async () => {
       const leader = await leaderOf(members)
-      const standby = members.find((one) => one !== leader)!
+      const standby = members.find((member) => member !== leader)!
       return leader !== null && (await roleIs(standby, 'sync')) ? leader : null
     }).catch((error: unknown) => {
       const logs = members.map(({ patroni }) => `${patroni.stdout()}${patroni.stderr()}`.slice(-1_500))

@@ -14,7 +14,7 @@ export interface Attempt {
 export const epochMs = () => performance.timeOrigin + performance.now()
 
 /** By the delivery's id, so that a repeated attempt of a failed one succeeds. */
-const seen = new Map<string, number>()
+const requestCounts = new Map<string, number>()
 
 function serve(reports: string): void {
   const server = Bun.serve({
@@ -26,8 +26,8 @@ function serve(reports: string): void {
       const startMs = epochMs()
       const id = request.headers.get('webhook-id') ?? ''
       const body = await request.text()
-      const times = (seen.get(id) ?? 0) + 1
-      seen.set(id, times)
+      const times = (requestCounts.get(id) ?? 0) + 1
+      requestCounts.set(id, times)
       const draw = Bun.hash.crc32(id) % 20
       await Bun.sleep(draw === 0 ? 1_500 : draw * 5)
       const status = draw === 1 && times === 1 ? 500 : 200

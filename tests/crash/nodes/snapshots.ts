@@ -28,15 +28,15 @@ const tables = `SELECT
   (SELECT count(*) FROM event_id WHERE ${ofOrg('?1')}) AS ids,
   (SELECT last_seq FROM event_org WHERE num = ?1) AS last`
 
-const everything = { sinceMs: 0, untilMs: null, rowsMax: 1 }
+const fullRange = { sinceMs: 0, untilMs: null, rowsMax: 1 }
 
 function snapshot(db: Database, num: number, orgId: string): Snapshot {
   return inSnapshot(db, () => {
-    const found = db.query<Omit<Snapshot, 'counted' | 'byType'>, [number]>(tables).get(num)!
-    const { total } = completed(readMetrics(db, num, { orgId, ...everything }))
+    const totals = db.query<Omit<Snapshot, 'counted' | 'byType'>, [number]>(tables).get(num)!
+    const { total } = completed(readMetrics(db, num, { orgId, ...fullRange }))
     const overview = completed(readOverview(db, num))
     const byType = Object.values(overview.byType).reduce((sum, count) => sum + count, 0)
-    return { ...found, counted: total, byType }
+    return { ...totals, counted: total, byType }
   })
 }
 
@@ -68,10 +68,10 @@ function readAll(url: string, count: number): { differ: Snapshot[]; first: numbe
       )
       const { num, orgId } = org.get() ?? { num: 0, orgId: '' }
       if (num === 0) continue
-      const one = snapshot(db, num, orgId)
-      if (first < 0) first = one.ids
-      last = one.ids
-      if (new Set(Object.values(one)).size > 1) differ.push(one)
+      const result = snapshot(db, num, orgId)
+      if (first < 0) first = result.ids
+      last = result.ids
+      if (new Set(Object.values(result)).size > 1) differ.push(result)
       read++
     } catch (error) {
       if (!(error instanceof StoreError) || error.kind !== 'unavailable') throw error

@@ -19,7 +19,7 @@ interface ActiveProps {
 }
 
 const names = 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' ')
-const about = 'Estimate with a standard error of 1.6 %'
+const estimateNote = 'Estimate with a standard error of 1.6 %'
 
 /** "2026-11" → "Nov 2026" */
 function monthName(month: string): string {
@@ -29,13 +29,13 @@ function monthName(month: string): string {
 
 export function Active({ period, events }: ActiveProps) {
   const params = new URLSearchParams(period.siteIds.map((siteId) => ['siteId', siteId]))
-  const { data: found, error: problem } = useQuery(countsQuery('analytics/active', params), events)
+  const { data: activeAgents, error: problem } = useQuery(countsQuery('analytics/active', params), events)
   if (problem) return <Problem error={problem} />
-  if (!found) return null
+  if (!activeAgents) return null
   return (
     <>
-      <Days active={found} period={period} />
-      <Months months={found.months} />
+      <Days active={activeAgents} period={period} />
+      <Months months={activeAgents.months} />
     </>
   )
 }
@@ -84,18 +84,18 @@ function Days({ active: { days, now }, period }: { active: ActiveAgents; period:
 
 type Month = ActiveAgents['months'][number]
 
-function sketched(name: string, of: (row: Month) => number): Column<Month> {
+function sketched(name: string, readValue: (row: Month) => number): Column<Month> {
   return {
     name,
-    about,
+    about: estimateNote,
     unit: 'estimate',
     number: true,
-    value: of,
+    value: readValue,
     show: (row) => (
-      <span title={about}>
+      <span title={estimateNote}>
         <span aria-hidden="true">≈ </span>
         <span class="visually-hidden">about </span>
-        {count(of(row))}
+        {count(readValue(row))}
       </span>
     ),
   }
@@ -135,13 +135,13 @@ const quantiles = [
 export function Durations({ calls }: { calls: number }) {
   // Durations ignore filters. While filtered counts load, this panel is still shown.
   const params = rangeParams(choiceOf(query.value))
-  const { data: found, error: problem } = useQuery(countsQuery('analytics/durations', params), calls)
+  const { data: durations, error: problem } = useQuery(countsQuery('analytics/durations', params), calls)
   if (problem) return <Problem error={problem} />
-  if (!found || found.whole === null) return null
-  const { period, whole, steps } = found
-  const series = quantiles.map(({ name, of, colour }): Series => {
-    const counts = steps.map((step) => step?.[of] ?? Number.NaN)
-    return { name: `${name}, ${exactDuration(whole[of])} overall`, value: null, colour, counts }
+  if (!durations || durations.whole === null) return null
+  const { period, whole, steps } = durations
+  const series = quantiles.map(({ name, of: quantileField, colour }): Series => {
+    const counts = steps.map((step) => step?.[quantileField] ?? Number.NaN)
+    return { name: `${name}, ${exactDuration(whole[quantileField])} overall`, value: null, colour, counts }
   })
   return (
     <ChartPanel

@@ -15,10 +15,10 @@ import {
   viewSearch,
 } from './explore-model.ts'
 
-const of = (search: string) => explorationOf(new URLSearchParams(search))
+const exploration = (search: string) => explorationOf(new URLSearchParams(search))
 const numbers = (...steps: (number | null)[]) => ({
   events: 1,
-  total: steps.reduce<number>((sum, one) => sum + (one ?? 0), 0),
+  total: steps.reduce<number>((sum, step) => sum + (step ?? 0), 0),
   steps,
   error: 0,
 })
@@ -36,10 +36,13 @@ const answer: ExploreAnswer = {
 }
 
 test('unknown values in a link become the defaults, and what cannot be stacked is drawn as lines', () => {
-  expect(of('?measure=money&by=toString&view=pie&rows=7')).toEqual(of(''))
-  expect(of('?by=')).toMatchObject({ by: '' })
-  expect(of('?by=metadata.a.b&measure=p95')).toMatchObject({ by: 'metadata.a.b', measure: 'p95' })
-  expect([shownView(of('?measure=bytes')), shownView(of('?measure=sessions'))]).toEqual(['bars', 'lines'])
+  expect(exploration('?measure=money&by=toString&view=pie&rows=7')).toEqual(exploration(''))
+  expect(exploration('?by=')).toMatchObject({ by: '' })
+  expect(exploration('?by=metadata.a.b&measure=p95')).toMatchObject({ by: 'metadata.a.b', measure: 'p95' })
+  expect([shownView(exploration('?measure=bytes')), shownView(exploration('?measure=sessions'))]).toEqual([
+    'bars',
+    'lines',
+  ])
   expect(`${requestOf(new URLSearchParams('?by=&view=table&range=30d&filter=type:a.*&q=x'), 'UTC')}`).toBe(
     'range=30d&measure=events&rows=10&filter=type%3Aa.*&q=x',
   )

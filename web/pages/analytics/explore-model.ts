@@ -56,12 +56,15 @@ const isMeasure = (text: string): text is Measure => Object.hasOwn(measureWords,
 /** Unknown values are those of the default, so that an edited link still shows something. */
 export function explorationOf(query: URLSearchParams): Exploration {
   const measure = query.get('measure') ?? defaults.measure
-  const by = query.get('by') ?? defaults.by
-  const view = views.find((one) => one === query.get('view'))
-  const rows = rowChoices.find((one) => `${one}` === query.get('rows'))
+  const dimension = query.get('by') ?? defaults.by
+  const view = views.find((knownView) => knownView === query.get('view'))
+  const rows = rowChoices.find((choice) => `${choice}` === query.get('rows'))
   return {
     measure: isMeasure(measure) ? measure : defaults.measure,
-    by: by === '' || by.startsWith(metadataPrefix) || Object.hasOwn(fieldWords, by) ? by : defaults.by,
+    by:
+      dimension === '' || dimension.startsWith(metadataPrefix) || Object.hasOwn(fieldWords, dimension)
+        ? dimension
+        : defaults.by,
     view: view ?? defaults.view,
     rows: rows ?? defaults.rows,
   }
@@ -75,9 +78,9 @@ export function shownView({ measure, view }: Exploration): View {
 /** The query of the request: everything but how it is shown. */
 export function requestOf(query: URLSearchParams, timeZone: string): URLSearchParams {
   const params = rangeParams(choiceOf(query), timeZone)
-  const { measure, by, rows } = explorationOf(query)
+  const { measure, by: dimension, rows } = explorationOf(query)
   params.set('measure', measure)
-  if (by !== '') params.set('by', by)
+  if (dimension !== '') params.set('by', dimension)
   params.set('rows', `${rows}`)
   addFilters(params, query)
   return params
@@ -92,17 +95,17 @@ function addFilters(params: URLSearchParams, query: URLSearchParams): void {
 /** The part of a URL that a saved view contains: all of it, with its measure (app/saved-views.ts). */
 export function viewSearch(search: string): string {
   const query = new URLSearchParams(search)
-  const { measure, by, view, rows } = explorationOf(query)
-  const params = new URLSearchParams({ measure, by, view, rows: `${rows}` })
+  const { measure, by: dimension, view, rows } = explorationOf(query)
+  const params = new URLSearchParams({ measure, by: dimension, view, rows: `${rows}` })
   addFilters(params, query)
   const range = rangePart(search)
   return `?${params.toString().replaceAll('%2A', '*')}${range === '' ? '' : `&${range}`}`
 }
 
 /** "vendor", "metadata.plan"; '' for all events together. */
-export const byWord = (by: string): string => fieldWords[by] ?? by
+export const byWord = (dimension: string): string => fieldWords[dimension] ?? dimension
 
-const noneName = (by: string): string => `(no ${byWord(by)})`
+const noneName = (dimension: string): string => `(no ${byWord(dimension)})`
 
 /** Values with a series of their own: as many as there are colours. */
 const seriesMax = 8
@@ -116,9 +119,11 @@ interface Row {
 
 /** The rows of the answer: its values, events without the field, further values; without a field all events. */
 export function rowsOf(answer: ExploreAnswer): Row[] {
-  const { by, rows, missing, other, all } = answer
-  if (by === null) return [{ key: 'all', name: measureWords[answer.measure].name, value: null, numbers: all }]
-  const more = (other?.values ?? 0) > 0 ? `(${count(other?.values ?? 0)} others)` : '(others)'
+  const { by: dimension, rows, missing, other: otherNumbers, all: allNumbers } = answer
+  if (dimension === null)
+    return [{ key: 'all', name: measureWords[answer.measure].name, value: null, numbers: allNumbers }]
+  const othersName =
+    (otherNumbers?.values ?? 0) > 0 ? `(${count(otherNumbers?.values ?? 0)} others)` : '(others)'
   return [
     ...rows.map((numbers) => ({
       key: `=${numbers.value}`,
@@ -128,8 +133,10 @@ export function rowsOf(answer: ExploreAnswer): Row[] {
     })),
     ...(missing === null
       ? []
-      : [{ key: 'missing', name: noneName(pageFilterName(by)), value: null, numbers: missing }]),
-    ...(other === null ? [] : [{ key: 'other', name: more, value: null, numbers: other }]),
+      : [{ key: 'missing', name: noneName(pageFilterName(dimension)), value: null, numbers: missing }]),
+    ...(otherNumbers === null
+      ? []
+      : [{ key: 'other', name: othersName, value: null, numbers: otherNumbers }]),
   ]
 }
 
@@ -139,11 +146,11 @@ export function rowsOf(answer: ExploreAnswer): Row[] {
  */
 export function seriesOf(answer: ExploreAnswer): Series[] {
   const rows = rowsOf(answer)
-  const named = rows.filter(({ value }) => value !== null)
-  const left = named.slice(seriesMax)
-  const hasRest = left.length > 0
+  const namedRows = rows.filter(({ value }) => value !== null)
+  const remainingRows = namedRows.slice(seriesMax)
+  const hasRest = remainingRows.length > 0
   const shown = [
-    ...named.slice(0, seriesMax),
+    ...namedRows.slice(0, seriesMax),
     ...rows.filter(({ key, value }) => value === null && !(hasRest && key === 'other')),
   ]
   const series = shown.map((row, index): Series => {
@@ -156,11 +163,14 @@ export function seriesOf(answer: ExploreAnswer): Series[] {
     }
   })
   if (!hasRest || measureWords[answer.measure].isSum === undefined) return series
-  const rest = [...left.map(({ numbers }) => numbers), ...(answer.other === null ? [] : [answer.other])]
+  const remainingNumbers = [
+    ...remainingRows.map(({ numbers }) => numbers),
+    ...(answer.other === null ? [] : [answer.other]),
+  ]
   const counts = answer.all.steps.map((_, step) =>
-    rest.reduce((sum, { steps }) => sum + (steps[step] ?? 0), 0),
+    remainingNumbers.reduce((sum, { steps }) => sum + (steps[step] ?? 0), 0),
   )
-  const name = `(${count(left.length + (answer.other?.values ?? 0))} others)`
+  const name = `(${count(remainingRows.length + (answer.other?.values ?? 0))} others)`
   return [...series, { name, value: null, colour: 'class-other', counts }]
 }
 

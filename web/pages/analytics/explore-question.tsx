@@ -22,13 +22,13 @@ import {
 
 /** Each change adds a history entry. */
 function go(changes: { [name: string]: string[] }): void {
-  const here = place.peek()
-  navigate(here.path + withQuery(here.search, changes))
+  const currentPlace = place.peek()
+  navigate(currentPlace.path + withQuery(currentPlace.search, changes))
 }
 
 /** The controls in the order of the sentence: measure by field, top n, as a view, with filters. */
 export function Question({ onRefresh }: { onRefresh: () => void }) {
-  const { measure, by, rows } = explorationOf(query.value)
+  const { measure, by: dimension, rows } = explorationOf(query.value)
   return (
     <section class="panel explore-question" aria-label="Query">
       <div class="explore-line">
@@ -46,7 +46,7 @@ export function Question({ onRefresh }: { onRefresh: () => void }) {
             ))}
           </select>
         </label>
-        <FieldChoice by={by} />
+        <FieldChoice by={dimension} />
         <label>
           <span>Top</span>
           <select
@@ -74,8 +74,8 @@ export function Question({ onRefresh }: { onRefresh: () => void }) {
 
 const metadataChoice = 'metadata'
 
-function FieldChoice({ by }: { by: string }) {
-  const isMember = by.startsWith(metadataPrefix)
+function FieldChoice({ by: dimension }: { by: string }) {
+  const isMember = dimension.startsWith(metadataPrefix)
   const [isTyping, setTyping] = useState(false)
   const shown = isMember || isTyping
   return (
@@ -84,7 +84,7 @@ function FieldChoice({ by }: { by: string }) {
         <span>By</span>
         <select
           aria-label="By"
-          value={shown ? metadataChoice : by}
+          value={shown ? metadataChoice : dimension}
           onChange={(event) => {
             const chosen = event.currentTarget.value
             setTyping(chosen === metadataChoice)
@@ -96,7 +96,9 @@ function FieldChoice({ by }: { by: string }) {
           <option value={metadataChoice}>Metadata…</option>
         </select>
       </label>
-      {shown && <MemberField path={isMember ? by.slice(metadataPrefix.length) : ''} isNew={!isMember} />}
+      {shown && (
+        <MemberField path={isMember ? dimension.slice(metadataPrefix.length) : ''} isNew={!isMember} />
+      )}
     </>
   )
 }
@@ -154,8 +156,8 @@ function MemberField({ path: chosen, isNew }: { path: string; isNew: boolean }) 
         }}
       />
       <datalist id={list}>
-        {paths.map((one) => (
-          <option key={one} value={one} />
+        {paths.map((path) => (
+          <option key={path} value={path} />
         ))}
       </datalist>
     </label>
@@ -211,7 +213,7 @@ function Chip({ name, value, href }: { name: string; value: string; href: string
 function Filters() {
   const filters = filtersOf(query.value)
   const text = query.value.get('q') ?? ''
-  const without = (names: string[]): string =>
+  const hrefWithout = (names: string[]): string =>
     place.value.path + withQuery(place.value.search, Object.fromEntries(names.map((name) => [name, []])))
   return (
     <div class="count-filters" role="group" aria-label="Filters">
@@ -223,10 +225,10 @@ function Filters() {
           href={filterHref(filter)}
         />
       ))}
-      {text !== '' && <Chip name={textWord} value={text} href={without(['q'])} />}
+      {text !== '' && <Chip name={textWord} value={text} href={hrefWithout(['q'])} />}
       <AddFilter />
       {(filters.length > 0 || text !== '') && (
-        <a class="button quiet" href={without(['filter', 'q'])}>
+        <a class="button quiet" href={hrefWithout(['filter', 'q'])}>
           Clear filters
         </a>
       )}
@@ -249,10 +251,10 @@ function AddFilter() {
       return
     }
     const isNamed = !isMember || (member.trim() !== '' && !member.includes(':'))
-    const given = `${name}:${value}`
-    if (!isNamed || query.peek().getAll('filter').includes(given)) return
+    const filterText = `${name}:${value}`
+    if (!isNamed || query.peek().getAll('filter').includes(filterText)) return
     setValue('')
-    go({ filter: [...query.peek().getAll('filter'), given] })
+    go({ filter: [...query.peek().getAll('filter'), filterText] })
   }
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.key === 'Enter') add()

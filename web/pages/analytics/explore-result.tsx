@@ -22,25 +22,25 @@ import {
 } from './explore-model.ts'
 
 export function Result({ answer }: { answer: ExploreAnswer }) {
-  const { period, all, measure, by } = answer
+  const { period, all: allNumbers, measure, by: dimension } = answer
   const { show, unit } = measureWords[measure]
   const shown = shownView({ ...explorationOf(query.value), measure })
   if (!period) return null
-  const about = [
-    all.error > 0 && unit !== 'ms' && `estimates, standard error ${percentText(all.error)}`,
+  const accuracyNotes = [
+    allNumbers.error > 0 && unit !== 'ms' && `estimates, standard error ${percentText(allNumbers.error)}`,
     unit === 'ms' && 'accurate to 2 %',
   ].filter((note) => note !== false)
-  const notes = [...about, leftOut(answer)].filter((note) => note !== null)
+  const notes = [...accuracyNotes, leftOut(answer)].filter((note) => note !== null)
   return (
     <>
       <p class="period-line muted">
         {periodSentence(period, false)} <Total answer={answer} />
       </p>
       <Limits answer={answer} />
-      {all.events === 0 ? (
+      {allNumbers.events === 0 ? (
         <Nothing answer={answer} />
       ) : shown === 'table' ? (
-        <ResultTable answer={answer} about={[rangeWords(period), ...about].join(' · ')} />
+        <ResultTable answer={answer} about={[rangeWords(period), ...accuracyNotes].join(' · ')} />
       ) : (
         <>
           <ChartPanel
@@ -48,10 +48,11 @@ export function Result({ answer }: { answer: ExploreAnswer }) {
             period={period}
             divisions={[
               {
-                name: by === null ? 'total' : visibleText(byWord(pageFilterName(by))).slice(0, 60),
+                name:
+                  dimension === null ? 'total' : visibleText(byWord(pageFilterName(dimension))).slice(0, 60),
                 series: seriesOf(answer),
-                filterOf: (value) => logsFilterOf(by, value),
-                ...ownFilter(by),
+                filterOf: (value) => logsFilterOf(dimension, value),
+                ...ownFilter(dimension),
               },
             ]}
             filter={{}}
@@ -72,15 +73,15 @@ export function Result({ answer }: { answer: ExploreAnswer }) {
 }
 
 /** "≈ 1,034 distinct sessions." or "803 ms: 95 % of the durations are shorter." */
-function Total({ answer: { measure, all } }: { answer: ExploreAnswer }) {
-  const { show, about, unit } = measureWords[measure]
-  if (all.total === null) return null
-  const isEstimate = unit !== 'ms' && all.error > 0
+function Total({ answer: { measure, all: allNumbers } }: { answer: ExploreAnswer }) {
+  const { show, about: description, unit } = measureWords[measure]
+  if (allNumbers.total === null) return null
+  const isEstimate = unit !== 'ms' && allNumbers.error > 0
   return (
     <>
       {isEstimate && '≈ '}
-      <b>{show(all.total)}</b>
-      {unit === undefined ? ` ${about}.` : `: ${about}.`}
+      <b>{show(allNumbers.total)}</b>
+      {unit === undefined ? ` ${description}.` : `: ${description}.`}
     </>
   )
 }
@@ -88,15 +89,15 @@ function Total({ answer: { measure, all } }: { answer: ExploreAnswer }) {
 const percentText = (share: number): string => `${(share * 100).toFixed(share < 0.001 ? 3 : 1)} %`
 
 /** The filter of Logs for a value; {} where Logs has none. */
-function logsFilterOf(by: string | null, value: string): LogsFilter {
-  const name = by === null ? '' : pageFilterName(by)
+function logsFilterOf(dimension: string | null, value: string): LogsFilter {
+  const name = dimension === null ? '' : pageFilterName(dimension)
   const field = name === 'sessionId' ? 'sessionId' : filterable[name]?.logs
   return field == null ? {} : { [field]: value }
 }
 
-function ownFilter(by: string | null): Pick<Division, 'ownFilterOf'> {
-  if (by === null || Object.keys(logsFilterOf(by, '')).length > 0) return {}
-  return { ownFilterOf: (value) => ({ name: pageFilterName(by), value }) }
+function ownFilter(dimension: string | null): Pick<Division, 'ownFilterOf'> {
+  if (dimension === null || Object.keys(logsFilterOf(dimension, '')).length > 0) return {}
+  return { ownFilterOf: (value) => ({ name: pageFilterName(dimension), value }) }
 }
 
 function Limits({ answer: { truncated, expired } }: { answer: ExploreAnswer }) {
@@ -134,15 +135,15 @@ function Nothing({ answer: { period, measure } }: { answer: ExploreAnswer }) {
 
 type Row = ReturnType<typeof rowsOf>[number]
 
-function ResultTable({ answer, about }: { answer: ExploreAnswer; about: string }) {
-  const { measure, by, all, period } = answer
+function ResultTable({ answer, about: caption }: { answer: ExploreAnswer; about: string }) {
+  const { measure, by: dimension, all: allNumbers, period } = answer
   const { name, show, isSum, unit } = measureWords[measure]
   const isEstimate = (row: Row): boolean => row.numbers.error > 0 && unit !== 'ms'
   const columns: Column<Row>[] = [
     {
-      name: by === null ? 'All' : columnName(pageFilterName(by)),
+      name: dimension === null ? 'All' : columnName(pageFilterName(dimension)),
       value: (row) => row.name,
-      show: (row) => <RowName by={by} row={row} />,
+      show: (row) => <RowName by={dimension} row={row} />,
     },
     {
       name,
@@ -162,17 +163,23 @@ function ResultTable({ answer, about }: { answer: ExploreAnswer; about: string }
       name: 'Share',
       number: true,
       unit: '%',
-      value: (row) => (all.total ? (row.numbers.total ?? 0) / all.total : null),
-      csv: (row) => (all.total ? Math.round(((row.numbers.total ?? 0) / all.total) * 10_000) / 100 : null),
-      show: (row) => (all.total ? `${(((row.numbers.total ?? 0) / all.total) * 100).toFixed(1)} %` : ''),
+      value: (row) => (allNumbers.total ? (row.numbers.total ?? 0) / allNumbers.total : null),
+      csv: (row) =>
+        allNumbers.total ? Math.round(((row.numbers.total ?? 0) / allNumbers.total) * 10_000) / 100 : null,
+      show: (row) =>
+        allNumbers.total ? `${(((row.numbers.total ?? 0) / allNumbers.total) * 100).toFixed(1)} %` : '',
     })
   if (measure !== 'events' && measure !== 'errors')
     columns.push({ name: 'Events', number: true, value: (row) => row.numbers.events })
   return (
     <DataTable
       key={measure} // sorted by the measure
-      title={by === null ? name : `${name} by ${visibleText(byWord(pageFilterName(by))).slice(0, 60)}`}
-      about={about}
+      title={
+        dimension === null
+          ? name
+          : `${name} by ${visibleText(byWord(pageFilterName(dimension))).slice(0, 60)}`
+      }
+      about={caption}
       csv={{ page: 'explore', table: fileWord(answer), ...(period && { period }) }}
       rows={rowsOf(answer)}
       isRest={(row) => row.key === 'other'}
@@ -189,17 +196,17 @@ function columnName(name: string): string {
   return word === name && name.includes('.') ? name : word.charAt(0).toUpperCase() + word.slice(1)
 }
 
-function RowName({ by, row }: { by: string | null; row: Row }) {
-  if (by === null || row.key === 'other') return <>{row.name}</>
+function RowName({ by: dimension, row }: { by: string | null; row: Row }) {
+  if (dimension === null || row.key === 'other') return <>{row.name}</>
   const name = row.key === 'missing' ? row.name : <Text value={row.name} max={48} />
-  return <ValueLink filter={{ name: pageFilterName(by), value: row.value ?? '' }}>{name}</ValueLink>
+  return <ValueLink filter={{ name: pageFilterName(dimension), value: row.value ?? '' }}>{name}</ValueLink>
 }
 
-const fileWord = ({ measure, by }: ExploreAnswer): string =>
+const fileWord = ({ measure, by: dimension }: ExploreAnswer): string =>
   `${measure}${
-    by === null
+    dimension === null
       ? ''
-      : `-by-${pageFilterName(by)
+      : `-by-${pageFilterName(dimension)
           .replaceAll(/[^A-Za-z0-9]+/g, '-')
           .slice(0, 40)}`
   }`

@@ -52,7 +52,7 @@ function Summary() {
   )
 }
 
-const none = { count: 0, before: 0 }
+const zeroCounts = { count: 0, before: 0 }
 
 /** Beside the unit of the range: visits and referrals are never added to requests. */
 function besideMeasures({ unit, types }: AnalyticsCounts) {
@@ -63,11 +63,11 @@ function besideMeasures({ unit, types }: AnalyticsCounts) {
 function Everything({ data }: { data: AnalyticsCounts }) {
   const { period, unit, all } = data
   const vendors = distinct(data.vendors)
-  const of = { siteIds: period.siteIds, since: period.since, until: period.until }
+  const scope = { siteIds: period.siteIds, since: period.since, until: period.until }
   const others = pageMeasures.filter(({ type }) => type !== unit.type)
   const lines = [...besideMeasures(data), ...others].map(({ name, type }) => ({
-    ...countLine({ name }, data.types[type ?? ''] ?? none),
-    ...(type !== null && { href: logsHref({ ...of, type }) }),
+    ...countLine({ name }, data.types[type ?? ''] ?? zeroCounts),
+    ...(type !== null && { href: logsHref({ ...scope, type }) }),
   }))
   const vendorsBefore = unit.comparable ? vendors.before : null
   return (
@@ -75,7 +75,7 @@ function Everything({ data }: { data: AnalyticsCounts }) {
       <Headlines
         period={period}
         lines={[
-          { ...unitLine(unit, data.counted), href: logsHref({ ...of, type: unit.type }) },
+          { ...unitLine(unit, data.counted), href: logsHref({ ...scope, type: unit.type }) },
           ...lines,
           countLine(measures.vendors, { count: vendors.now, before: vendorsBefore }),
         ]}
@@ -133,7 +133,7 @@ interface Top {
 
 function Tops({ data }: { data: AnalyticsCounts }) {
   const { period, unit } = data
-  const of = { siteIds: period.siteIds, since: period.since, until: period.until }
+  const scope = { siteIds: period.siteIds, since: period.since, until: period.until }
   const { type } = unit
   const tops: Top[] = [
     {
@@ -181,14 +181,14 @@ function Tops({ data }: { data: AnalyticsCounts }) {
   ]
   return (
     <div class="thirds">
-      {tops.map(({ title, by, unit, breakdown, filterOf }) => {
-        const isInLogs = filterable[by]?.logs != null
+      {tops.map(({ title, by: dimension, unit, breakdown, filterOf }) => {
+        const isInLogs = filterable[dimension]?.logs != null
         const bars = breakdownBars(breakdown, {
-          by,
-          href: (value) => (isInLogs ? logsHref({ ...filterOf(value), ...of }) : undefined),
+          by: dimension,
+          href: (value) => (isInLogs ? logsHref({ ...filterOf(value), ...scope }) : undefined),
           ...(title !== 'Classes' && { colour: () => 'accent' }),
         })
-        const others = breakdown.rows.find((row) => row.value === null)?.count ?? 0
+        const otherCount = breakdown.rows.find((row) => row.value === null)?.count ?? 0
         return (
           <Bars
             key={title}
@@ -200,7 +200,7 @@ function Tops({ data }: { data: AnalyticsCounts }) {
                 mark: <i class="series-mark" style={{ background: `var(--${bar.colour})` }} />,
               }),
             }))}
-            rest={{ names: breakdown.more?.values ?? 0, count: (breakdown.more?.count ?? 0) + others }}
+            rest={{ names: breakdown.more?.values ?? 0, count: (breakdown.more?.count ?? 0) + otherCount }}
           />
         )
       })}
@@ -210,7 +210,7 @@ function Tops({ data }: { data: AnalyticsCounts }) {
 
 /** Each type in its own unit. The column is not summed, because a request and its own detection are both in it. */
 function TypeTable({ types, period }: { types: { [type: string]: EventCounts }; period: PeriodView }) {
-  const of = { siteIds: period.siteIds, since: period.since, until: period.until }
+  const scope = { siteIds: period.siteIds, since: period.since, until: period.until }
   return (
     <DataTable
       title="Types"
@@ -224,7 +224,10 @@ function TypeTable({ types, period }: { types: { [type: string]: EventCounts }; 
           name: 'Type',
           value: (row) => row.type,
           show: (row) => (
-            <ValueLink filter={{ name: 'type', value: row.type }} logs={logsHref({ ...of, type: row.type })}>
+            <ValueLink
+              filter={{ name: 'type', value: row.type }}
+              logs={logsHref({ ...scope, type: row.type })}
+            >
               <Text value={row.type} max={40} />
             </ValueLink>
           ),
@@ -241,7 +244,7 @@ function OutcomeTable({ data }: { data: AnalyticsCounts }) {
   const { period, unit } = data
   const name = unit.label
   const isCompared = choiceOf(query.value).compare && unit.comparable
-  const of = { siteIds: period.siteIds, since: period.since, until: period.until }
+  const scope = { siteIds: period.siteIds, since: period.since, until: period.until }
   return (
     <DataTable
       title="Outcomes"
@@ -257,7 +260,7 @@ function OutcomeTable({ data }: { data: AnalyticsCounts }) {
           show: (row) => (
             <ValueLink
               filter={{ name: 'outcome', value: row.outcome }}
-              logs={logsHref({ ...of, type: unit.type, outcome: row.outcome })}
+              logs={logsHref({ ...scope, type: unit.type, outcome: row.outcome })}
             >
               <Text value={row.outcome} max={32} />
             </ValueLink>

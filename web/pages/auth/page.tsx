@@ -41,7 +41,7 @@ export default function AuthPage() {
       nouns={measures.identities.unit}
       kind="auth"
       model={model}
-      isMine={(one) => one.startsWith('auth.')}
+      isMine={(eventType) => eventType.startsWith('auth.')}
       isEmpty={(data) => data.presented.count === 0}
     >
       {(data) => <Presented data={data} />}
@@ -51,7 +51,7 @@ export default function AuthPage() {
 
 function Presented({ data }: { data: AuthCounts }) {
   const { period, presented, cleared, protocols, trusts } = data
-  const of = { siteIds: period.siteIds, since: period.since, until: period.until, type }
+  const scope = { siteIds: period.siteIds, since: period.since, until: period.until, type }
   return (
     <>
       <AuthHeadlines data={data} />
@@ -81,21 +81,21 @@ function Presented({ data }: { data: AuthCounts }) {
         <Bars
           title="Trust ladder"
           unit="identities"
-          bars={breakdownBars(trusts, { by: 'trust', href: (trust) => logsHref({ ...of, trust }) })
+          bars={breakdownBars(trusts, { by: 'trust', href: (trust) => logsHref({ ...scope, trust }) })
             .map((bar) => ({ ...bar, mark: <Vial trust={bar.key} /> }))
             .sort((a, b) => trustRank(b.key) - trustRank(a.key))}
           rest={breakdownRest(trusts, presented)}
           restName="no trust"
         />
       </div>
-      <BreakdownTable title="Protocols" head="Protocol" of={of} data={data} />
+      <BreakdownTable title="Protocols" head="Protocol" of={scope} data={data} />
       <Identities period={period} presented={presented.count} />
       <Later>
-        <BreakdownTable title="Vendors" head="Vendor" of={of} data={data} />
+        <BreakdownTable title="Vendors" head="Vendor" of={scope} data={data} />
       </Later>
       {cleared.count > 0 && (
         <p class="muted">
-          <a href={logsHref({ ...of, type: 'auth.identity_cleared' })}>
+          <a href={logsHref({ ...scope, type: 'auth.identity_cleared' })}>
             {counted(cleared.count, 'identity', 'identities')}
           </a>{' '}
           {cleared.count === 1 ? 'was' : 'were'} cleared {rangeWords(period)}.
@@ -144,7 +144,7 @@ interface BreakdownTableProps {
   data: AuthCounts
 }
 
-function BreakdownTable({ title, head, of, data }: BreakdownTableProps) {
+function BreakdownTable({ title, head, of: scope, data }: BreakdownTableProps) {
   const field = head === 'Protocol' ? 'protocol' : 'vendor'
   const rowsOf = (counts: AuthCounts) => {
     const breakdown = counts[`${field}s`]
@@ -171,7 +171,7 @@ function BreakdownTable({ title, head, of, data }: BreakdownTableProps) {
             if (row.kind !== 'value') return <span class="muted">{valueName(row, field)}</span>
             const value = row.value ?? ''
             return (
-              <ValueLink filter={{ name: field, value }} logs={logsHref({ ...of, [field]: value })}>
+              <ValueLink filter={{ name: field, value }} logs={logsHref({ ...scope, [field]: value })}>
                 <Text value={value} max={40} />
               </ValueLink>
             )
@@ -218,8 +218,8 @@ const columns: Column<Identity>[] = [
   },
 ]
 
-function Seen({ at }: { at: string }) {
-  const ms = Date.parse(at)
+function Seen({ at: seenAt }: { at: string }) {
+  const ms = Date.parse(seenAt)
   return <span title={`${fullTime(ms)}\n${utcTime(ms)}`}>{ago(ms, now())}</span>
 }
 
@@ -230,12 +230,12 @@ interface IdentitiesProps {
 
 /** Accepted subjects and failure reasons, read from the newest events because names are not counted by hour. */
 function Identities({ period, presented }: IdentitiesProps) {
-  const { data: found, error: problem } = useQuery(countsQuery('auth/identities'), presented)
+  const { data: identities, error: problem } = useQuery(countsQuery('auth/identities'), presented)
   if (problem) return <Problem error={problem} />
-  if (!found) return null
-  const from = found.complete
-    ? `from all ${counted(found.looked, 'event')} in this range`
-    : `from the newest ${counted(found.looked, 'event')} in this range`
+  if (!identities) return null
+  const from = identities.complete
+    ? `from all ${counted(identities.looked, 'event')} in this range`
+    : `from the newest ${counted(identities.looked, 'event')} in this range`
   return (
     <>
       <DataTable
@@ -247,7 +247,7 @@ function Identities({ period, presented }: IdentitiesProps) {
           period,
           all: async (signal) => (await fetchAllRows('auth/identities', signal)).subjects,
         }}
-        rows={found.subjects}
+        rows={identities.subjects}
         keyOf={(row) => JSON.stringify([row.subject, row.protocol, row.trust])}
         sortBy={measures.accepted.name}
         empty="No named subjects in this range."
@@ -258,7 +258,7 @@ function Identities({ period, presented }: IdentitiesProps) {
           title="Not accepted, by reason"
           wide
           unit={from}
-          bars={found.failures.map(({ name, count }) => ({
+          bars={identities.failures.map(({ name, count }) => ({
             key: name,
             name,
             count,

@@ -20,8 +20,10 @@ const stackOrder = ['allow', 'review', 'deny']
 
 /** The explained event is in the URL, so that it can be linked. */
 function explain(id: string | null): void {
-  const here = place.peek()
-  navigate(here.path + withQuery(here.search, { why: id === null ? [] : [id] }), { replace: id === null })
+  const currentPlace = place.peek()
+  navigate(currentPlace.path + withQuery(currentPlace.search, { why: id === null ? [] : [id] }), {
+    replace: id === null,
+  })
 }
 
 export const prefetch = async () => prefetchDenials((await prefetchCounts('authz')).period)
@@ -37,7 +39,7 @@ export default function AuthzPage() {
         nouns={measures.decisions.unit}
         kind="authz"
         model={model}
-        isMine={(one) => one.startsWith('authz.')}
+        isMine={(eventType) => eventType.startsWith('authz.')}
         isEmpty={(data) => data.evaluated.count === 0}
       >
         {(data) => <Decisions data={data} />}
@@ -49,7 +51,7 @@ export default function AuthzPage() {
 
 function Decisions({ data }: { data: AuthzCounts }) {
   const { period, evaluated, decisions, reasons } = data
-  const of = { siteIds: period.siteIds, since: period.since, until: period.until, type }
+  const scope = { siteIds: period.siteIds, since: period.since, until: period.until, type }
   return (
     <>
       <AuthzHeadlines data={data} />
@@ -106,28 +108,31 @@ function sumOf(breakdown: AuthzCounts['reasons']): { count: number } {
 }
 
 function AuthzHeadlines({ data: { period, evaluated, decisions } }: { data: AuthzCounts }) {
-  const of = { type, siteIds: period.siteIds, since: period.since, until: period.until }
-  const known = decisionOrder.map((decision) => ({ decision, ...countOf(decisions, decision) }))
-  const other = (count: 'count' | 'before') =>
-    known.reduce((rest, one) => rest - one[count], evaluated[count])
+  const scope = { type, siteIds: period.siteIds, since: period.since, until: period.until }
+  const knownDecisions = decisionOrder.map((decision) => ({ decision, ...countOf(decisions, decision) }))
+  const countOther = (count: 'count' | 'before') =>
+    knownDecisions.reduce((remainder, knownDecision) => remainder - knownDecision[count], evaluated[count])
   const blocked = evaluated.outcomes['blocked'] ?? { count: 0, before: 0 }
   const noteOf = (now: number): string => `${percent(shareOf(now, evaluated.count))} of decisions`
-  const undecided = { count: other('count'), before: other('before') }
+  const undecided = { count: countOther('count'), before: countOther('before') }
   return (
     <Headlines
       period={period}
       lines={[
-        { ...countLine(measures.decisions, evaluated), href: logsHref(of) },
-        ...known.map((one) => ({
-          ...countLine({ name: decisionNames[one.decision] ?? one.decision }, one),
-          note: noteOf(one.count),
-          href: logsHref({ ...of, decision: one.decision }),
+        { ...countLine(measures.decisions, evaluated), href: logsHref(scope) },
+        ...knownDecisions.map((knownDecision) => ({
+          ...countLine(
+            { name: decisionNames[knownDecision.decision] ?? knownDecision.decision },
+            knownDecision,
+          ),
+          note: noteOf(knownDecision.count),
+          href: logsHref({ ...scope, decision: knownDecision.decision }),
         })),
         ...(undecided.count > 0 ? [{ ...countLine(measures.undecided, undecided) }] : []),
         {
           ...countLine(measures.blocked, blocked),
           note: 'by outcome, not by decision',
-          href: logsHref({ ...of, outcome: 'blocked' }),
+          href: logsHref({ ...scope, outcome: 'blocked' }),
         },
       ]}
     />

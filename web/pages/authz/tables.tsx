@@ -32,7 +32,7 @@ interface DecisionTableProps {
 /** Decisions by the values of one field: count, blocked, change. */
 export function DecisionTable({ title, head, field, of: name, data }: DecisionTableProps) {
   const { period, evaluated } = data
-  const of = { type: 'authz.evaluated', siteIds: period.siteIds, since: period.since, until: period.until }
+  const scope = { type: 'authz.evaluated', siteIds: period.siteIds, since: period.since, until: period.until }
   const noun = head.toLowerCase()
   const rowsOf = (breakdown: BreakdownView, counts: AuthzCounts) =>
     breakdown.rows.length === 0 ? [] : valueRows(breakdown, counts.evaluated)
@@ -60,7 +60,7 @@ export function DecisionTable({ title, head, field, of: name, data }: DecisionTa
             if (row.kind !== 'value') return <span class="muted">{valueName(row, noun)}</span>
             const value = row.value ?? ''
             const text = <Text value={value} max={40} />
-            const logs = field === undefined ? undefined : logsHref({ ...of, [field]: value })
+            const logs = field === undefined ? undefined : logsHref({ ...scope, [field]: value })
             return (
               <ValueLink filter={{ name: noun, value }} logs={logs}>
                 {text}
@@ -96,18 +96,18 @@ function outcomeRows({ decisions, evaluated }: Pick<AuthzCounts, 'decisions' | '
       ? []
       : [{ decision, name, count: row.count, outcomes: row.outcomes }]
   })
-  const left: OutcomeRow = {
+  const undecidedRow: OutcomeRow = {
     decision: null,
     name: measures.undecided.name,
     count: evaluated.count,
     outcomes: {},
   }
-  for (const [outcome, known] of Object.entries(evaluated.outcomes)) {
-    const rest = rows.reduce((sum, row) => sum - outcomeOf(row, outcome), known.count)
-    if (rest > 0) left.outcomes[outcome] = rest
+  for (const [outcome, outcomeCount] of Object.entries(evaluated.outcomes)) {
+    const remainder = rows.reduce((sum, row) => sum - outcomeOf(row, outcome), outcomeCount.count)
+    if (remainder > 0) undecidedRow.outcomes[outcome] = remainder
   }
-  left.count = rows.reduce((sum, row) => sum - row.count, evaluated.count)
-  return left.count > 0 ? [...rows, left] : rows
+  undecidedRow.count = rows.reduce((sum, row) => sum - row.count, evaluated.count)
+  return undecidedRow.count > 0 ? [...rows, undecidedRow] : rows
 }
 
 /** Own properties only, because an outcome can have the name of an inherited property. */
@@ -118,12 +118,12 @@ function outcomeOf({ outcomes }: OutcomeRow, outcome: string): number {
 /** Decisions by outcome. All totals of the page come from this table. */
 export function OutcomeTable({ data }: { data: AuthzCounts }) {
   const { period, evaluated } = data
-  const of = { type: 'authz.evaluated', siteIds: period.siteIds, since: period.since, until: period.until }
+  const scope = { type: 'authz.evaluated', siteIds: period.siteIds, since: period.since, until: period.until }
   const rows = outcomeRows(data)
   if (rows.length === 0) return null
   const place = (outcome: string): number => (outcomeOrder.indexOf(outcome) + 4) % 4
   const outcomes = Object.entries(evaluated.outcomes)
-    .filter(([, known]) => known.count > 0)
+    .filter(([, outcomeCount]) => outcomeCount.count > 0)
     .sort(([a, x], [b, y]) => place(a) - place(b) || y.count - x.count)
     .map(([outcome]) => outcome)
   const shown = outcomes.slice(0, outcomesMax)
@@ -134,10 +134,10 @@ export function OutcomeTable({ data }: { data: AuthzCounts }) {
     show: (row) => {
       const events = outcomeOf(row, outcome)
       if (events === 0 || row.decision === null) return count(events)
-      return <a href={logsHref({ ...of, decision: row.decision, outcome })}>{count(events)}</a>
+      return <a href={logsHref({ ...scope, decision: row.decision, outcome })}>{count(events)}</a>
     },
   })
-  const others: Column<OutcomeRow> = {
+  const otherColumn: Column<OutcomeRow> = {
     name: 'other outcomes',
     number: true,
     value: (row) => outcomes.slice(outcomesMax).reduce((sum, outcome) => sum + outcomeOf(row, outcome), 0),
@@ -153,7 +153,7 @@ export function OutcomeTable({ data }: { data: AuthzCounts }) {
       columns={[
         { name: 'Decision', value: (row) => row.name, show: (row) => <Text value={row.name} max={24} /> },
         ...shown.map(column),
-        ...(outcomes.length > outcomesMax ? [others] : []),
+        ...(outcomes.length > outcomesMax ? [otherColumn] : []),
         { name: measures.decisions.name, number: true, value: (row) => row.count },
       ]}
     />
@@ -161,10 +161,10 @@ export function OutcomeTable({ data }: { data: AuthzCounts }) {
 }
 
 /** "582 denied and 6 for review ended blocked, 588 in all." */
-function sentence(rows: OutcomeRow[], all: number): string {
+function sentence(rows: OutcomeRow[], totalCount: number): string {
   const blocked = rows.filter((row) => outcomeOf(row, 'blocked') > 0)
   const sum = blocked.reduce((total, row) => total + outcomeOf(row, 'blocked'), 0)
-  if (sum === 0) return `none of ${count(all)} ended blocked`
+  if (sum === 0) return `none of ${count(totalCount)} ended blocked`
   const parts = blocked.map((row) => `${count(outcomeOf(row, 'blocked'))} ${row.name.toLowerCase()}`)
   return `${count(sum)} ended blocked: ${parts.join(', ')}`
 }
@@ -201,12 +201,12 @@ export const prefetchDenials = (period: PeriodView) => prefetchQuery(denialsQuer
 /** The newest denials of the range; each opens its explanation. */
 export function Denials({ period, denied, onOpen }: DenialsProps) {
   // A changed count means new denials.
-  const { data: found, error: problem } = useQuery(denialsQuery(period), denied)
+  const { data: denials, error: problem } = useQuery(denialsQuery(period), denied)
   if (problem) return <Problem error={problem} />
-  if (!found) return null
+  if (!denials) return null
   const unknown = period.filters.find(({ name }) => filterable[name]?.logs == null)
   if (unknown) return <p class="muted">Denials cannot be filtered by {unknown.name}.</p>
-  const rows = denied === 0 ? [] : found.events
+  const rows = denied === 0 ? [] : denials.events
   return (
     <DataTable
       title="Newest denials"

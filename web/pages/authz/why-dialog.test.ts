@@ -3,14 +3,14 @@ import { expect, test } from 'bun:test'
 import type { TraceEvent } from '../../api/api.ts'
 import { attempts, deedOf, evidenceOf, isRefusal, targetOf, verdictOf } from './why-dialog.tsx'
 
-const event = (more: Partial<TraceEvent>): TraceEvent => ({
+const event = (fields: Partial<TraceEvent>): TraceEvent => ({
   id: 'e',
   siteId: 's',
   sessionId: 'x',
   occurredAt: '2026-11-20T12:00:00Z',
   type: 'authz.evaluated',
   outcome: 'success',
-  ...more,
+  ...fields,
 })
 
 test('a denial is a decision or, without one, a blocked event; a blocked call is not another denial', () => {
@@ -23,15 +23,15 @@ test('a denial is a decision or, without one, a blocked event; a blocked call is
 })
 
 test('attempts: earlier denials, and those for the same tool', () => {
-  const before = [
+  const eventsBefore = [
     event({ outcome: 'blocked', tool: 'pay' }),
     event({ outcome: 'blocked', tool: 'pay', type: 'tool.executed' }),
     event({ outcome: 'blocked', tool: 'add' }),
     event({ outcome: 'blocked' }),
     event({ tool: 'pay' }),
   ]
-  expect(attempts(event({ tool: 'pay' }), before)).toEqual({ refusals: 3, sameTool: 1 })
-  expect(attempts(event({}), before)).toEqual({ refusals: 3, sameTool: 0 })
+  expect(attempts(event({ tool: 'pay' }), eventsBefore)).toEqual({ refusals: 3, sameTool: 1 })
+  expect(attempts(event({}), eventsBefore)).toEqual({ refusals: 3, sameTool: 0 })
 })
 
 test('evidence from signals of any form', () => {
@@ -53,7 +53,8 @@ test('an unknown type is shown by its name', () => {
 
 test('an earlier event names its tool, or the page that was requested', () => {
   const metadata = { page: '/checkout' }
-  const sentence = (more: Partial<TraceEvent>) => `${deedOf(event(more))} ${targetOf(event(more))}`.trim()
+  const sentence = (fields: Partial<TraceEvent>) =>
+    `${deedOf(event(fields))} ${targetOf(event(fields))}`.trim()
   expect(sentence({ type: 'authz.evaluated', tool: 'cart.add', metadata })).toBe('Asked for cart.add')
   expect(sentence({ type: 'authz.evaluated', tool: null, metadata })).toBe('Asked for /checkout')
   expect(sentence({ type: 'authz.evaluated', tool: null, metadata: null })).toBe('Asked for access')

@@ -10,15 +10,15 @@ import { logsHref } from '../../range/filters.tsx'
 import type { ComponentChildren } from 'preact'
 
 export function WhyDialog({ id, onClose }: { id: string; onClose: () => void }) {
-  const { data: found, error: problem } = useQuery({
+  const { data: explanation, error: problem } = useQuery({
     key: `authz/why/${id}`,
     fetch: (signal) => api.why(id, signal),
   })
-  const event = found?.event as TraceEvent | undefined
+  const event = explanation?.event as TraceEvent | undefined
   return (
     <Dialog title={event ? verdictOf(event) : 'Why'} class="why-dialog" onClose={onClose}>
       {problem && <Problem error={problem} />}
-      {found && event && <Explained why={found} event={event} />}
+      {explanation && event && <Explained why={explanation} event={event} />}
       <footer>
         <a class="button" href={`/logs?event=${encodeURIComponent(id)}`}>
           Open event
@@ -31,13 +31,13 @@ export function WhyDialog({ id, onClose }: { id: string; onClose: () => void }) 
   )
 }
 
-function Explained({ why, event }: { why: Why; event: TraceEvent }) {
-  const earlier = why.earlier.map((one) => one.event as TraceEvent)
+function Explained({ why: explanation, event }: { why: Why; event: TraceEvent }) {
+  const earlier = explanation.earlier.map((entry) => entry.event as TraceEvent)
   const { refusals, sameTool } = attempts(event, earlier)
   const occurredAtMs = Date.parse(event.occurredAt)
   return (
     <>
-      <Answer event={event} refusalNumber={refusals + 1} complete={why.earlierComplete} />
+      <Answer event={event} refusalNumber={refusals + 1} complete={explanation.earlierComplete} />
       <dl class="why-facts">
         <Fact name="When">
           <time dateTime={event.occurredAt} title={utcTime(occurredAtMs)}>
@@ -61,13 +61,13 @@ function Explained({ why, event }: { why: Why; event: TraceEvent }) {
         ))}
         {event.tool != null && (
           <Fact name="Tool">
-            <Text value={event.tool} max={80} /> <ToolThen why={why} />
+            <Text value={event.tool} max={80} /> <ToolThen why={explanation} />
           </Fact>
         )}
       </dl>
       <section>
         <h3>Earlier in this session</h3>
-        <Earlier why={why} event={event} earlier={earlier} sameTool={sameTool} />
+        <Earlier why={explanation} event={event} earlier={earlier} sameTool={sameTool} />
       </section>
     </>
   )
@@ -141,14 +141,14 @@ function Identity({ event }: { event: TraceEvent }) {
   )
 }
 
-function ToolThen({ why }: { why: Why }) {
-  if (!why.tool) return <span class="muted">(not registered at that time)</span>
+function ToolThen({ why: explanation }: { why: Why }) {
+  if (!explanation.tool) return <span class="muted">(not registered at that time)</span>
   return (
     <span class="muted">
-      version {why.tool.version}, since {fullTime(Date.parse(why.tool.since))}
-      {why.tool.description !== null && (
+      version {explanation.tool.version}, since {fullTime(Date.parse(explanation.tool.since))}
+      {explanation.tool.description !== null && (
         <>
-          : <Text value={why.tool.description} max={160} />
+          : <Text value={explanation.tool.description} max={160} />
         </>
       )}
     </span>
@@ -164,7 +164,7 @@ interface EarlierProps {
 
 const shownMax = 12
 
-function Earlier({ why, event, earlier, sameTool }: EarlierProps) {
+function Earlier({ why: explanation, event, earlier, sameTool }: EarlierProps) {
   if (earlier.length === 0) return <p class="muted">No earlier events in this session.</p>
   const atMs = Date.parse(event.occurredAt)
   return (
@@ -173,17 +173,19 @@ function Earlier({ why, event, earlier, sameTool }: EarlierProps) {
         <p class="muted">Denied {sameTool === 1 ? 'once' : `${sameTool} times`} before for the same tool.</p>
       )}
       <ol class="earlier">
-        {earlier.slice(0, shownMax).map((one) => (
-          <li key={one.id}>
-            <span class="muted">{duration(Math.max(0, atMs - Date.parse(one.occurredAt)))} before</span>
-            <span>
-              {deedOf(one)} <Text value={targetOf(one)} max={40} />
+        {earlier.slice(0, shownMax).map((earlierEvent) => (
+          <li key={earlierEvent.id}>
+            <span class="muted">
+              {duration(Math.max(0, atMs - Date.parse(earlierEvent.occurredAt)))} before
             </span>
-            <Chip value={one.policy?.decision ?? one.outcome} />
+            <span>
+              {deedOf(earlierEvent)} <Text value={targetOf(earlierEvent)} max={40} />
+            </span>
+            <Chip value={earlierEvent.policy?.decision ?? earlierEvent.outcome} />
           </li>
         ))}
       </ol>
-      {(earlier.length > shownMax || !why.earlierComplete) && (
+      {(earlier.length > shownMax || !explanation.earlierComplete) && (
         <p class="muted">
           There are more earlier events.{' '}
           <a href={logsHref({ sessionId: event.sessionId, siteIds: [event.siteId] })}>
@@ -210,7 +212,7 @@ export function verdictOf(event: TraceEvent): string {
 /** Denials earlier in the session, and those for the same tool. */
 export function attempts(event: TraceEvent, earlier: TraceEvent[]): { refusals: number; sameTool: number } {
   const refused = earlier.filter(isRefusal)
-  const sameTool = refused.filter((one) => event.tool != null && one.tool === event.tool)
+  const sameTool = refused.filter((refusal) => event.tool != null && refusal.tool === event.tool)
   return { refusals: refused.length, sameTool: sameTool.length }
 }
 
@@ -247,9 +249,9 @@ export function targetOf({ type, tool, metadata }: TraceEvent): string {
 /** The fields by which an agent was recognized. */
 export function evidenceOf(event: TraceEvent): { name: string; text: string }[] {
   const agent = (event.agent ?? {}) as { [name: string]: unknown }
-  const found: { name: string; text: string }[] = []
+  const evidence: { name: string; text: string }[] = []
   const add = (name: string, text: unknown): void => {
-    if (typeof text === 'string' && text !== '') found.push({ name, text })
+    if (typeof text === 'string' && text !== '') evidence.push({ name, text })
   }
   if (typeof agent['confidence'] === 'number') {
     add('Confidence', `${Math.round(agent['confidence'] * 100)} %`)
@@ -260,7 +262,7 @@ export function evidenceOf(event: TraceEvent): { name: string; text: string }[] 
   add('Detection', agent['detectionVersion'])
   const page = event.metadata?.page
   add('Page', page)
-  return found
+  return evidence
 }
 
 /** Signals are a list of names or an object. */

@@ -55,21 +55,21 @@ function ofVendor(byVendor: Map<string, NamedAgent[]>, { kind, value }: ValueRow
 
 /** One row per name of a vendor and one for visits without a name, so that they add up to the vendor's total. */
 function childRows(vendor: AgentRow): AgentRow[] {
-  const { agents, period, count: whole, before, share } = vendor
-  const named = agents.filter(({ name, isOthers }) => name !== null || isOthers)
-  if (named.length === 0) return []
-  const left = (of: 'count' | 'before' | 'blocked') =>
-    Math.max(0, vendor[of] - named.reduce((sum, one) => sum + one[of], 0))
+  const { agents, period, count: whole, before: previousCount, share } = vendor
+  const namedAgents = agents.filter(({ name, isOthers }) => name !== null || isOthers)
+  if (namedAgents.length === 0) return []
+  const remainingCount = (countField: 'count' | 'before' | 'blocked') =>
+    Math.max(0, vendor[countField] - namedAgents.reduce((sum, namedAgent) => sum + namedAgent[countField], 0))
   const nameless = agents.find(({ name, isOthers }) => name === null && !isOthers)
-  const rest: NamedAgent = {
+  const unnamedAgent: NamedAgent = {
     name: null,
     isOthers: false,
     purposes: nameless?.purposes ?? [],
-    count: left('count'),
-    before: left('before'),
-    blocked: left('blocked'),
+    count: remainingCount('count'),
+    before: remainingCount('before'),
+    blocked: remainingCount('blocked'),
   }
-  return [...named, rest]
+  return [...namedAgents, unnamedAgent]
     .filter((agent) => agent.count > 0 || agent.before > 0 || agent.blocked > 0)
     .map((agent) => ({
       kind: vendor.kind,
@@ -84,7 +84,7 @@ function childRows(vendor: AgentRow): AgentRow[] {
       count: agent.count,
       before: agent.before,
       share: share === null || whole === 0 ? null : (share * agent.count) / whole,
-      fresh: agent.name !== null && agent.count > 0 && agent.before === 0 && before > 0,
+      fresh: agent.name !== null && agent.count > 0 && agent.before === 0 && previousCount > 0,
     }))
 }
 
@@ -215,7 +215,7 @@ function vendorKey(vendor: CountedName): string {
 /** Grouped by `vendorKey`. Names are sorted by count over all purposes. */
 function agentsByVendor(agents: DetectCounts['agents']): Map<string, NamedAgent[]> {
   const vendors = new Map<string, Map<string, NamedAgent>>()
-  for (const { vendor, name, purpose, count, before, blocked } of agents) {
+  for (const { vendor, name, purpose, count, before: previousCount, blocked } of agents) {
     const names = vendors.get(vendorKey(vendor)) ?? new Map<string, NamedAgent>()
     vendors.set(vendorKey(vendor), names)
     const text = typeof name === 'string' ? null : name.name
@@ -230,7 +230,7 @@ function agentsByVendor(agents: DetectCounts['agents']): Map<string, NamedAgent[
     }
     names.set(key, row)
     row.count += count
-    row.before += before
+    row.before += previousCount
     row.blocked += blocked
     if (count === 0 || purpose === 'missing') continue
     row.purposes.push({ purpose: purpose === 'other' ? '(others)' : purpose.name, count })

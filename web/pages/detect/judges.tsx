@@ -9,18 +9,19 @@ import type { DetectRequests, JudgementCount } from '../../api/api.ts'
 const shownMax = 4
 
 /** Nothing where the appliance saw and judged everything itself. */
-export function Judges({ found, of }: { found: DetectRequests; of: LogsFilter }) {
-  const { judgements, unjudged } = found
+export function Judges({ found: requests, of: scope }: { found: DetectRequests; of: LogsFilter }) {
+  const { judgements, unjudged } = requests
   const shown = judgements.filter((row) => row.count > 0)
   const observed = shown.filter(
-    ({ judgedBy, verdict, by }) => judgedBy === 'appliance' && verdict === 'verified' && by !== 'appliance',
+    ({ judgedBy, verdict, by: observerId }) =>
+      judgedBy === 'appliance' && verdict === 'verified' && observerId !== 'appliance',
   )
   const reported = shown.filter(({ judgedBy }) => judgedBy === 'sender')
   if (observed.length + reported.length === 0 && unjudged === null) return null
   return (
     <ul class="judges muted">
-      {observed.length > 0 && <Observed rows={observed} of={of} />}
-      {reported.length > 0 && <Reported rows={reported} of={of} />}
+      {observed.length > 0 && <Observed rows={observed} of={scope} />}
+      {reported.length > 0 && <Reported rows={reported} of={scope} />}
       {unjudged !== null && (
         <li>
           Judge not recorded
@@ -32,9 +33,9 @@ export function Judges({ found, of }: { found: DetectRequests; of: LogsFilter })
   )
 }
 
-function Observed({ rows, of }: { rows: JudgementCount[]; of: LogsFilter }) {
-  const own = { name: 'observedBy', value: 'appliance' }
-  const isOwn = filtersOf(query.value).some(({ name }) => name === own.name)
+function Observed({ rows, of: scope }: { rows: JudgementCount[]; of: LogsFilter }) {
+  const applianceFilter = { name: 'observedBy', value: 'appliance' }
+  const isOwn = filtersOf(query.value).some(({ name }) => name === applianceFilter.name)
   return (
     <li>
       Of the verified,{' '}
@@ -42,7 +43,11 @@ function Observed({ rows, of }: { rows: JudgementCount[]; of: LogsFilter }) {
         {(row) => (
           <>
             <a
-              href={logsHref({ ...of, verdict: 'verified', ...(row.by !== null && { observedBy: row.by }) })}
+              href={logsHref({
+                ...scope,
+                verdict: 'verified',
+                ...(row.by !== null && { observedBy: row.by }),
+              })}
             >
               {count(row.count)}
             </a>{' '}
@@ -50,19 +55,19 @@ function Observed({ rows, of }: { rows: JudgementCount[]; of: LogsFilter }) {
           </>
         )}
       </Rows>
-      . {!isOwn && <a href={filterHref(own)}>Exclude reported</a>}
+      . {!isOwn && <a href={filterHref(applianceFilter)}>Exclude reported</a>}
     </li>
   )
 }
 
-function Reported({ rows, of }: { rows: JudgementCount[]; of: LogsFilter }) {
+function Reported({ rows, of: scope }: { rows: JudgementCount[]; of: LogsFilter }) {
   return (
     <li>
       Reported by senders, not checked and not counted above:{' '}
       <Rows rows={rows}>
         {(row) => (
           <>
-            <a href={reportedHref(row, of)}>
+            <a href={reportedHref(row, scope)}>
               {count(row.count)} {row.verdict ?? 'with another word'}
             </a>{' '}
             by <Behind row={row} />
@@ -74,23 +79,23 @@ function Reported({ rows, of }: { rows: JudgementCount[]; of: LogsFilter }) {
   )
 }
 
-function reportedHref({ verdict, by }: JudgementCount, of: LogsFilter): string {
+function reportedHref({ verdict, by: keyId }: JudgementCount, scope: LogsFilter): string {
   return logsHref({
-    ...of,
+    ...scope,
     ...(verdict !== null && { verdict }),
     judgedBy: 'sender',
-    ...(by !== null && { key: by }),
+    ...(keyId !== null && { key: keyId }),
   })
 }
 
-function Behind({ row: { by, label } }: { row: JudgementCount }) {
-  return by === null ? <>other keys</> : <KeyName id={by} label={label} />
+function Behind({ row: { by: keyId, label } }: { row: JudgementCount }) {
+  return keyId === null ? <>other keys</> : <KeyName id={keyId} label={label} />
 }
 
 /** The first rows, and how many more there are. */
 function Rows(props: { rows: JudgementCount[]; children: (row: JudgementCount) => ComponentChildren }) {
   const rows = props.rows.slice(0, shownMax)
-  const left = props.rows.slice(shownMax)
+  const remainingRows = props.rows.slice(shownMax)
   return (
     <>
       {rows.map((row, index) => (
@@ -99,9 +104,9 @@ function Rows(props: { rows: JudgementCount[]; children: (row: JudgementCount) =
           {props.children(row)}
         </span>
       ))}
-      {left.length > 0 &&
+      {remainingRows.length > 0 &&
         `, and ${counted(
-          left.reduce((sum, row) => sum + row.count, 0),
+          remainingRows.reduce((sum, row) => sum + row.count, 0),
           'more request',
         )}`}
     </>

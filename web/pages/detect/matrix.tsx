@@ -26,27 +26,33 @@ interface MatrixColumn {
 export function matrixOf(cells: DetectMatrix['cells']): { rows: MatrixRow[]; columns: MatrixColumn[] } {
   const totals = new Map<string, { of: CountedName; events: number }>()
   for (const cell of cells) {
-    const known = totals.get(keyOf(cell.class)) ?? { of: cell.class, events: 0 }
-    known.events += cell.count
-    totals.set(keyOf(cell.class), known)
+    const classTotal = totals.get(keyOf(cell.class)) ?? { of: cell.class, events: 0 }
+    classTotal.events += cell.count
+    totals.set(keyOf(cell.class), classTotal)
   }
-  const named = [...totals.values()].filter(({ of }) => typeof of === 'object')
-  named.sort((a, b) => place(a.of) - place(b.of) || b.events - a.events)
-  const shown = new Set(named.slice(0, classesMax).map(({ of }) => keyOf(of)))
-  const columnOf = (of: CountedName): CountedName =>
-    typeof of === 'string' || shown.has(keyOf(of)) ? of : 'other'
+  const namedClasses = [...totals.values()].filter(({ of: countedClass }) => typeof countedClass === 'object')
+  namedClasses.sort((a, b) => place(a.of) - place(b.of) || b.events - a.events)
+  const shown = new Set(namedClasses.slice(0, classesMax).map(({ of: countedClass }) => keyOf(countedClass)))
+  const columnOf = (countedClass: CountedName): CountedName =>
+    typeof countedClass === 'string' || shown.has(keyOf(countedClass)) ? countedClass : 'other'
   const rows = new Map<string, MatrixRow>()
-  const used = new Set<string>()
-  for (const { vendor, count: events, class: of } of cells) {
+  const usedKeys = new Set<string>()
+  for (const { vendor, count: events, class: countedClass } of cells) {
     const row = rows.get(keyOf(vendor)) ?? { vendor, total: 0, byClass: new Map() }
-    const key = keyOf(columnOf(of))
-    used.add(key)
+    const key = keyOf(columnOf(countedClass))
+    usedKeys.add(key)
     row.total += events
     row.byClass.set(key, (row.byClass.get(key) ?? 0) + events)
     rows.set(keyOf(vendor), row)
   }
-  const all: CountedName[] = [...named.slice(0, classesMax).map(({ of }) => of), 'other', 'missing']
-  const columns = all.map((of) => ({ key: keyOf(of), of })).filter(({ key }) => used.has(key))
+  const allClasses: CountedName[] = [
+    ...namedClasses.slice(0, classesMax).map(({ of: countedClass }) => countedClass),
+    'other',
+    'missing',
+  ]
+  const columns = allClasses
+    .map((countedClass) => ({ key: keyOf(countedClass), of: countedClass }))
+    .filter(({ key }) => usedKeys.has(key))
   return { rows: [...rows.values()], columns }
 }
 
@@ -54,9 +60,9 @@ function keyOf(name: CountedName): string {
   return typeof name === 'string' ? name : `=${name.name}`
 }
 
-function place(of: CountedName): number {
-  const at = typeof of === 'string' ? -1 : order.indexOf(of.name)
-  return at < 0 ? order.length : at
+function place(countedClass: CountedName): number {
+  const position = typeof countedClass === 'string' ? -1 : order.indexOf(countedClass.name)
+  return position < 0 ? order.length : position
 }
 
 interface MatrixProps {
@@ -65,23 +71,23 @@ interface MatrixProps {
   of: LogsFilter // the visits of the range, for Logs
 }
 
-export function Matrix({ period, detected, of }: MatrixProps) {
-  const { data: found, error: problem } = useQuery(countsQuery('detect/matrix'), detected)
+export function Matrix({ period, detected, of: scope }: MatrixProps) {
+  const { data: matrix, error: problem } = useQuery(countsQuery('detect/matrix'), detected)
   if (problem) return <Problem error={problem} />
-  if (!found || found.counted === 0) return null
-  const { rows, columns } = matrixOf(found.cells)
-  const largest = Math.max(...found.cells.map((cell) => cell.count))
+  if (!matrix || matrix.counted === 0) return null
+  const { rows, columns } = matrixOf(matrix.cells)
+  const largest = Math.max(...matrix.cells.map((cell) => cell.count))
   return (
     <DataTable
       title="Classes by vendor"
-      about={aboutOf(found.counted, detected)}
+      about={aboutOf(matrix.counted, detected)}
       csv={{
         page: 'detect',
         table: 'classes-by-vendor',
         period,
         all: async (signal) => matrixOf((await fetchAllRows('detect/matrix', signal)).cells).rows,
       }}
-      columns={[vendorColumn, ...columns.map((column) => classColumn(column, largest, of)), totalColumn]}
+      columns={[vendorColumn, ...columns.map((column) => classColumn(column, largest, scope)), totalColumn]}
       rows={rows}
       keyOf={(row) => keyOf(row.vendor)}
       sortBy="All"
@@ -114,13 +120,13 @@ function textOf(name: CountedName): string {
 
 const totalColumn: Column<MatrixRow> = { name: 'All', number: true, value: (row) => row.total }
 
-function classTitle(of: CountedName): string {
-  if (typeof of === 'object') return visibleText(of.name).slice(0, 32)
-  return of === 'missing' ? 'no class' : 'other classes'
+function classTitle(countedClass: CountedName): string {
+  if (typeof countedClass === 'object') return visibleText(countedClass.name).slice(0, 32)
+  return countedClass === 'missing' ? 'no class' : 'other classes'
 }
 
 /** Higher counts have a darker background. The number is shown in any case. */
-function classColumn({ key, of: name }: MatrixColumn, largest: number, of: LogsFilter): Column<MatrixRow> {
+function classColumn({ key, of: name }: MatrixColumn, largest: number, scope: LogsFilter): Column<MatrixRow> {
   const countIn = (row: MatrixRow): number => row.byClass.get(key) ?? 0
   return {
     name: classTitle(name),
@@ -135,7 +141,7 @@ function classColumn({ key, of: name }: MatrixColumn, largest: number, of: LogsF
       if (typeof name === 'string' || typeof row.vendor === 'string')
         return <span class="matrix-cell">{text}</span>
       return (
-        <a class="matrix-cell" href={logsHref({ ...of, agentClass: name.name, vendor: row.vendor.name })}>
+        <a class="matrix-cell" href={logsHref({ ...scope, agentClass: name.name, vendor: row.vendor.name })}>
           {text}
         </a>
       )

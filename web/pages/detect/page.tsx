@@ -26,8 +26,8 @@ const type = 'agent.detected'
 
 /** The open vendor is in the URL, so that it can be linked. */
 function openVendor(vendor: string | null): void {
-  const here = place.peek()
-  navigate(here.path + withQuery(here.search, { vendor: vendor === null ? [] : [vendor] }), {
+  const currentPlace = place.peek()
+  navigate(currentPlace.path + withQuery(currentPlace.search, { vendor: vendor === null ? [] : [vendor] }), {
     replace: vendor === null,
   })
 }
@@ -49,7 +49,7 @@ export default function DetectPage() {
         nouns="requests or visits"
         kind="agent"
         model={model}
-        isMine={(one) => one.startsWith('agent.')}
+        isMine={(eventType) => eventType.startsWith('agent.')}
         isEmpty={({ detected, missed, requested, referred }) =>
           detected.count + missed.count + requested.count + referred.count === 0
         }
@@ -124,7 +124,7 @@ function Visits({ data }: { data: DetectCounts }) {
 }
 
 function NameAndPurpose({ data: { period, detected, names, purposes } }: { data: DetectCounts }) {
-  const of = { siteIds: period.siteIds, since: period.since, until: period.until, type }
+  const scope = { siteIds: period.siteIds, since: period.since, until: period.until, type }
   return (
     <div class="halves level">
       <Bars
@@ -132,7 +132,7 @@ function NameAndPurpose({ data: { period, detected, names, purposes } }: { data:
         unit={measures.visits.unit}
         bars={breakdownBars(names, {
           by: 'name',
-          href: (name) => logsHref({ ...of, name }),
+          href: (name) => logsHref({ ...scope, name }),
           colour: () => 'accent',
         })}
         rest={breakdownRest(names, detected)}
@@ -143,7 +143,7 @@ function NameAndPurpose({ data: { period, detected, names, purposes } }: { data:
         unit={measures.visits.unit}
         bars={breakdownBars(purposes, {
           by: 'purpose',
-          href: (purpose) => logsHref({ ...of, purpose }),
+          href: (purpose) => logsHref({ ...scope, purpose }),
           colour: () => 'accent',
         })}
         rest={breakdownRest(purposes, detected)}
@@ -158,7 +158,7 @@ function DetectHeadlines({ data }: { data: DetectCounts }) {
   const vendorCounts = distinct(vendors)
   const crawlers = countOf(classes, 'crawler')
   const reached = useQuery(trustQuery(), detected.count).data
-  const of = { siteIds: period.siteIds, since: period.since, until: period.until }
+  const scope = { siteIds: period.siteIds, since: period.since, until: period.until }
   return (
     <Headlines
       period={period}
@@ -184,7 +184,7 @@ function DetectHeadlines({ data }: { data: DetectCounts }) {
         },
         {
           ...countLine(measures.missed, missed),
-          href: logsHref({ ...of, type: 'agent.missed' }),
+          href: logsHref({ ...scope, type: 'agent.missed' }),
         },
       ]}
     />
@@ -225,7 +225,7 @@ function VisitChart({ data: { period, detected, classes, vendors, purposes } }: 
 }
 
 function ClassAndTrust({ data: { period, detected, classes } }: { data: DetectCounts }) {
-  const of = { siteIds: period.siteIds, since: period.since, until: period.until, type }
+  const scope = { siteIds: period.siteIds, since: period.since, until: period.until, type }
   return (
     <div class="halves level">
       <Bars
@@ -233,7 +233,7 @@ function ClassAndTrust({ data: { period, detected, classes } }: { data: DetectCo
         unit={measures.visits.unit}
         bars={breakdownBars(classes, {
           by: 'class',
-          href: (agentClass) => logsHref({ ...of, agentClass }),
+          href: (agentClass) => logsHref({ ...scope, agentClass }),
         }).map((bar) => ({
           ...bar,
           mark: <i class="series-mark" style={{ background: `var(--${bar.colour})` }} />,

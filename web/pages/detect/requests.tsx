@@ -45,30 +45,32 @@ const claimsRestMs = 5_000
 /** The first screen says who, verified or not, and how much. */
 export function Requests({ data }: { data: DetectCounts }) {
   const { period, requested, referred } = data
-  const found = useQuery(countsQuery('detect/requests'), requested.count + referred.count)
+  const requestsAnswer = useQuery(countsQuery('detect/requests'), requested.count + referred.count)
   const claims = useQuery(countsQuery('detect/claims'), requested.count, { restMs: claimsRestMs })
-  const error = found.error ?? claims.error
-  const of = { siteIds: period.siteIds, since: period.since, until: period.until, type }
+  const error = requestsAnswer.error ?? claims.error
+  const scope = { siteIds: period.siteIds, since: period.since, until: period.until, type }
   return (
     <>
       {error && <Problem error={error} />}
-      {requested.count > 0 && <RequestHeadlines data={data} found={found.data} of={of} />}
-      {found.data && <Judges found={found.data} of={of} />}
+      {requested.count > 0 && <RequestHeadlines data={data} found={requestsAnswer.data} of={scope} />}
+      {requestsAnswer.data && <Judges found={requestsAnswer.data} of={scope} />}
       {claims.data?.complete === false && (
         <p class="muted">
           There are too many requests to list agents, pages and impostors. Choose a shorter range.
         </p>
       )}
-      {claims.data && <AgentRequestsTable data={data} claims={claims.data} of={of} />}
+      {claims.data && <AgentRequestsTable data={data} claims={claims.data} of={scope} />}
       {claims.data && <Impostors rows={claims.data.impostors} period={period} />}
-      {requested.count > 0 && found.data && <RequestChart data={data} found={found.data} of={of} />}
+      {requested.count > 0 && requestsAnswer.data && (
+        <RequestChart data={data} found={requestsAnswer.data} of={scope} />
+      )}
       {requested.count > 0 && (
         <Later>
           <Responses data={data} />
         </Later>
       )}
       {claims.data && <Pages data={data} claims={claims.data} />}
-      {found.data && referred.count > 0 && <Referrals data={data} found={found.data} />}
+      {requestsAnswer.data && referred.count > 0 && <Referrals data={data} found={requestsAnswer.data} />}
     </>
   )
 }
@@ -83,10 +85,10 @@ const requestLine = (unit: Unit, requested: EventCounts) =>
   unit.type === type ? unitLine(unit, requested) : countLine(measures.requests, requested)
 
 function RequestHeadlines(props: { data: DetectCounts; found: DetectRequests | null; of: LogsFilter }) {
-  const { data, found, of } = props
+  const { data, found: requests, of: scope } = props
   const { period, requested, unit } = data
-  const part = ({ name }: { name: string }, verdict: string, ...more: string[]): Headline => {
-    const sum = found && countOf(found.verdicts, verdict, ...more)
+  const part = ({ name }: { name: string }, verdict: string, ...otherVerdicts: string[]): Headline => {
+    const sum = requests && countOf(requests.verdicts, verdict, ...otherVerdicts)
     return {
       kind: 'count',
       name,
@@ -94,17 +96,17 @@ function RequestHeadlines(props: { data: DetectCounts; found: DetectRequests | n
       before: comparedBefore(unit, sum?.before ?? null),
       ...(sum && { note: `${percent(shareOf(sum.count, requested.count))} of requests` }),
       // Logs filters by one verdict.
-      ...(more.length === 0 && { href: logsHref({ ...of, verdict }) }),
+      ...(otherVerdicts.length === 0 && { href: logsHref({ ...scope, verdict }) }),
     }
   }
-  const share: Headline[] = found?.all
+  const share: Headline[] = requests?.all
     ? [
         {
           kind: 'share',
           name: measures.shareOfRequests.name,
-          now: shareOf(found.all.agents.count, found.all.requests.count),
-          before: shareOf(found.all.agents.before, found.all.requests.before),
-          note: `${count(found.all.agents.count)} of ${counted(found.all.requests.count, 'request')} in access logs`,
+          now: shareOf(requests.all.agents.count, requests.all.requests.count),
+          before: shareOf(requests.all.agents.before, requests.all.requests.before),
+          note: `${count(requests.all.agents.count)} of ${counted(requests.all.requests.count, 'request')} in access logs`,
         },
       ]
     : []
@@ -112,7 +114,7 @@ function RequestHeadlines(props: { data: DetectCounts; found: DetectRequests | n
     <Headlines
       period={period}
       lines={[
-        { ...requestLine(unit, requested), href: logsHref(of) },
+        { ...requestLine(unit, requested), href: logsHref(scope) },
         ...share,
         part(measures.verified, 'verified'),
         part(measures.claimed, 'consistent', 'unverifiable'),
@@ -122,8 +124,12 @@ function RequestHeadlines(props: { data: DetectCounts; found: DetectRequests | n
   )
 }
 
-function RequestChart({ data: { period, requested }, found, of }: PartProps & { of: LogsFilter }) {
-  const { verdicts, purposes } = found
+function RequestChart({
+  data: { period, requested },
+  found: requests,
+  of: scope,
+}: PartProps & { of: LogsFilter }) {
+  const { verdicts, purposes } = requests
   return (
     <div class="split beside-list">
       <ChartPanel
@@ -156,7 +162,7 @@ function RequestChart({ data: { period, requested }, found, of }: PartProps & { 
         unit="requests"
         bars={breakdownBars(purposes, {
           by: 'purpose',
-          href: (purpose) => logsHref({ ...of, purpose }),
+          href: (purpose) => logsHref({ ...scope, purpose }),
           colour: () => 'accent',
         })}
         rest={breakdownRest(purposes, requested)}
@@ -185,14 +191,14 @@ const outcomeColumns = <Row extends RequestCounts>(): Column<Row>[] => [
 ]
 
 /** Drops columns that are zero in every row. */
-function used<Row>(columns: Column<Row>[], rows: readonly Row[]): Column<Row>[] {
+function dropEmptyColumns<Row>(columns: Column<Row>[], rows: readonly Row[]): Column<Row>[] {
   return columns.filter(({ value, number }) => !number || rows.some((row) => value(row) !== 0))
 }
 
 function AgentRequestsTable({
   data: { period, requested },
   claims,
-  of,
+  of: scope,
 }: {
   data: DetectCounts
   claims: DetectClaims
@@ -204,7 +210,7 @@ function AgentRequestsTable({
     {
       name: 'Agent',
       value: ({ name }) => nameText(name, 'name'),
-      show: ({ name, vendor }) => <AgentLink name={name} vendor={vendor} of={of} />,
+      show: ({ name, vendor }) => <AgentLink name={name} vendor={vendor} of={scope} />,
     },
     {
       name: 'Operator',
@@ -229,7 +235,7 @@ function AgentRequestsTable({
         period,
         all: async (signal) => (await fetchAllRows('detect/claims', signal)).agents,
       }}
-      columns={used(columns, agents)}
+      columns={dropEmptyColumns(columns, agents)}
       rows={agents}
       keyOf={({ vendor, name }) => JSON.stringify([vendor, name])}
       sortBy="Requests"
@@ -261,9 +267,9 @@ const responseColumns: Column<AgentResponses>[] = [
 
 /** Read from the newest requests one by one, so it has a query of its own. */
 function Responses({ data: { period, requested } }: { data: DetectCounts }) {
-  const found = useQuery(countsQuery('detect/responses'), requested.count, { restMs: claimsRestMs }).data
-  if (found === null || found.agents.length === 0) return null
-  const { agents, looked, complete } = found
+  const responses = useQuery(countsQuery('detect/responses'), requested.count, { restMs: claimsRestMs }).data
+  if (responses === null || responses.agents.length === 0) return null
+  const { agents, looked, complete } = responses
   return (
     <DataTable
       title="Responses by agent"
@@ -274,7 +280,7 @@ function Responses({ data: { period, requested } }: { data: DetectCounts }) {
         period,
         all: async (signal) => (await fetchAllRows('detect/responses', signal)).agents,
       }}
-      columns={used(responseColumns, agents)}
+      columns={dropEmptyColumns(responseColumns, agents)}
       rows={agents}
       keyOf={({ vendor, name }) => JSON.stringify([vendor, name])}
       sortBy="Requests"
@@ -283,10 +289,10 @@ function Responses({ data: { period, requested } }: { data: DetectCounts }) {
   )
 }
 
-function AgentLink({ name, vendor, of }: { name: CountedName; vendor: CountedName; of: LogsFilter }) {
+function AgentLink({ name, vendor, of: scope }: { name: CountedName; vendor: CountedName; of: LogsFilter }) {
   const text = nameText(name, 'name')
   if (typeof name === 'string') return <span class="muted">{text}</span>
-  const logs = { ...of, name: name.name, ...(typeof vendor === 'object' && { vendor: vendor.name }) }
+  const logs = { ...scope, name: name.name, ...(typeof vendor === 'object' && { vendor: vendor.name }) }
   return (
     <ValueLink filter={{ name: 'name', value: name.name }} logs={logsHref(logs)}>
       <Text value={text} max={32} />
@@ -301,7 +307,7 @@ function Pages({ data: { period, requested }, claims }: { data: DetectCounts; cl
     {
       name: 'Page',
       value: ({ page }) => page ?? '(others)',
-      show: ({ page, pages: many }) => <PageName page={page} many={many} />,
+      show: ({ page, pages: pageCount }) => <PageName page={page} many={pageCount} />,
     },
     { name: 'Requests', number: true, value: (row) => row.requests },
     shareColumn('Share', (row) => shareOf(row.requests, requested.count)),
@@ -317,18 +323,18 @@ function Pages({ data: { period, requested }, claims }: { data: DetectCounts; cl
         period,
         all: async (signal) => (await fetchAllRows('detect/claims', signal)).pages,
       }}
-      columns={used(columns, pages)}
+      columns={dropEmptyColumns(columns, pages)}
       rows={pages}
-      keyOf={({ page, pages: many }) => JSON.stringify([page, many])}
+      keyOf={({ page, pages: pageCount }) => JSON.stringify([page, pageCount])}
       sortBy="Requests"
       firstRows={6}
     />
   )
 }
 
-function PageName({ page, many }: { page: string | null; many: number }) {
+function PageName({ page, many: pageCount }: { page: string | null; many: number }) {
   if (page === null) return <span class="muted">(others)</span>
-  if (many === 1)
+  if (pageCount === 1)
     return (
       <ValueLink filter={{ name: 'page', value: page }}>
         <Text value={page} max={60} />
@@ -336,18 +342,18 @@ function PageName({ page, many }: { page: string | null; many: number }) {
     )
   return (
     <>
-      <Text value={page} max={60} /> <small class="muted">{counted(many, 'page')}</small>
+      <Text value={page} max={60} /> <small class="muted">{counted(pageCount, 'page')}</small>
     </>
   )
 }
 
 function Referrals({ data: { period, referred }, found: { referrers } }: PartProps) {
-  const of = { type: 'agent.referred' }
+  const filter = { type: 'agent.referred' }
   return (
     <ChartPanel
       what={measures.referrals.name}
       period={period}
-      filter={of}
+      filter={filter}
       note={counted(referred.count, 'person', 'people')}
       divisions={[
         {
@@ -356,7 +362,7 @@ function Referrals({ data: { period, referred }, found: { referrers } }: PartPro
             without: 'others',
             colour: (_, index) => `series-${index + 1}`,
           }),
-          filterOf: (name) => ({ ...of, name }),
+          filterOf: (name) => ({ ...filter, name }),
         },
       ]}
     />

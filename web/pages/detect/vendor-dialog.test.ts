@@ -5,7 +5,7 @@ import { knownAgent } from './vendor-dialog.tsx'
 
 test('agents and operators are found by their names', () => {
   expect(knownAgent('gptbot')).toMatchObject({ operator: 'OpenAI', purposes: ['training'], agents: [] })
-  expect(knownAgent('OpenAI')?.agents.map((one) => one.name)).toContain('GPTBot')
+  expect(knownAgent('OpenAI')?.agents.map((agent) => agent.name)).toContain('GPTBot')
   expect(knownAgent('Operator')).toMatchObject({ operator: 'OpenAI', purposes: ['assistant'] })
   expect(knownAgent(' ClaudeBot ')?.operator).toBe('Anthropic')
 })

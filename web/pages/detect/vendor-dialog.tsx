@@ -17,13 +17,13 @@ import type { ComponentChildren } from 'preact'
 export function VendorDialog({ vendor, onClose }: { vendor: string; onClose: () => void }) {
   const params = pageParams()
   params.set('vendor', vendor)
-  const { data: found, error: problem } = useQuery(countsQuery('detect/vendor', params))
-  const known = knownAgent(vendor)
+  const { data: vendorDetail, error: problem } = useQuery(countsQuery('detect/vendor', params))
+  const vendorInfo = knownAgent(vendor)
   return (
     <Dialog title={visibleText(vendor).slice(0, 120)} class="vendor-dialog" onClose={onClose}>
-      {known ? <Known known={known} /> : <p class="muted">No information about this vendor.</p>}
+      {vendorInfo ? <Known known={vendorInfo} /> : <p class="muted">No information about this vendor.</p>}
       {problem && <Problem error={problem} />}
-      {found && <Doings detail={found} />}
+      {vendorDetail && <Doings detail={vendorDetail} />}
       <footer>
         <a class="button" href={filterHref({ name: 'vendor', value: vendor }, 'vendor')}>
           Filter this page
@@ -40,17 +40,17 @@ export function VendorDialog({ vendor, onClose }: { vendor: string; onClose: () 
 }
 
 /** The link comes from the list of known agents and contains nothing from the event. */
-function Known({ known }: { known: KnownAgent }) {
+function Known({ known: vendorInfo }: { known: KnownAgent }) {
   return (
     <section class="known-agent">
       <p>
-        Operated by <b>{known.operator}</b>.{' '}
-        {known.agents.length === 0 &&
-          known.purposes.map((purpose) => `${purpose}: ${purposeWords[purpose]}.`).join(' ')}
+        Operated by <b>{vendorInfo.operator}</b>.{' '}
+        {vendorInfo.agents.length === 0 &&
+          vendorInfo.purposes.map((purpose) => `${purpose}: ${purposeWords[purpose]}.`).join(' ')}
       </p>
-      {known.agents.length > 0 && (
+      {vendorInfo.agents.length > 0 && (
         <ul>
-          {known.agents.map(({ name, purpose }) => (
+          {vendorInfo.agents.map(({ name, purpose }) => (
             <li key={name}>
               <b>{name}</b> {purpose}, {purposeWords[purpose]}
             </li>
@@ -58,8 +58,8 @@ function Known({ known }: { known: KnownAgent }) {
         </ul>
       )}
       <p>
-        <a href={known.source} target="_blank" rel="noreferrer noopener">
-          Documentation on {new URL(known.source).hostname}
+        <a href={vendorInfo.source} target="_blank" rel="noreferrer noopener">
+          Documentation on {new URL(vendorInfo.source).hostname}
         </a>
       </p>
     </section>
@@ -101,10 +101,10 @@ function Doings({ detail }: { detail: VendorDetail }) {
 }
 
 /** Counts have the hour; the newest events have the exact time. */
-function Seen({ at, isHour }: { at: string; isHour: boolean }) {
-  const ms = Date.parse(at)
+function Seen({ at: seenAt, isHour }: { at: string; isHour: boolean }) {
+  const ms = Date.parse(seenAt)
   return (
-    <time dateTime={at} title={`${isHour ? 'within the hour from ' : ''}${fullTime(ms)}\n${utcTime(ms)}`}>
+    <time dateTime={seenAt} title={`${isHour ? 'within the hour from ' : ''}${fullTime(ms)}\n${utcTime(ms)}`}>
       {ago(ms, now())}
     </time>
   )
@@ -188,26 +188,33 @@ const assistants: { name: string; operator: string; source: string }[] = [
 ]
 
 function ofOperator({ vendor, source, agents }: Operator): KnownAgent {
-  const named = Object.entries(agents).flatMap(([name, purpose]) => (purpose ? [{ name, purpose }] : []))
-  return { operator: vendor, source, agents: named, purposes: [...new Set(named.map((one) => one.purpose))] }
+  const namedAgents = Object.entries(agents).flatMap(([name, purpose]) =>
+    purpose ? [{ name, purpose }] : [],
+  )
+  return {
+    operator: vendor,
+    source,
+    agents: namedAgents,
+    purposes: [...new Set(namedAgents.map((namedAgent) => namedAgent.purpose))],
+  }
 }
 
 /** Finds operators and agents by name, ignoring case. */
-const known = new Map<string, KnownAgent>()
+const agentsByName = new Map<string, KnownAgent>()
 for (const operator of crawlers as Operator[]) {
-  const all = ofOperator(operator)
-  for (const { name, purpose } of all.agents) {
-    known.set(name.toLowerCase(), { ...all, purposes: [purpose], agents: [] })
+  const operatorAgent = ofOperator(operator)
+  for (const { name, purpose } of operatorAgent.agents) {
+    agentsByName.set(name.toLowerCase(), { ...operatorAgent, purposes: [purpose], agents: [] })
   }
-  known.set(operator.vendor.toLowerCase(), all)
+  agentsByName.set(operator.vendor.toLowerCase(), operatorAgent)
 }
 for (const { name, operator, source } of assistants) {
-  if (known.has(name.toLowerCase())) continue
-  known.set(name.toLowerCase(), { operator, source, purposes: ['assistant'], agents: [] })
+  if (agentsByName.has(name.toLowerCase())) continue
+  agentsByName.set(name.toLowerCase(), { operator, source, purposes: ['assistant'], agents: [] })
 }
 
 export function knownAgent(vendor: string): KnownAgent | null {
-  return known.get(vendor.trim().toLowerCase()) ?? null
+  return agentsByName.get(vendor.trim().toLowerCase()) ?? null
 }
 
 const purposeWords: { [purpose in Purpose]: string } = {

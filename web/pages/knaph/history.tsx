@@ -24,26 +24,26 @@ export function ScoreBar({ score }: { score: number }) {
 }
 
 /** The score: its source, its parts, and how to raise it. */
-export function Score({ memory, before }: { memory: Memory; before: MemoryVersion | null }) {
+export function Score({ memory, before: previousVersion }: { memory: Memory; before: MemoryVersion | null }) {
   const parts = scoreParts(memory.snapshot)
   const filled = parts.filter((part) => part.filled).length
   const missing = parts.filter((part) => !part.filled)
-  const ours = scoreWith(filled)
+  const computedScore = scoreWith(filled)
   return (
     <section class="panel lead score" aria-label="Score">
       <div class="score-number">
         <strong>{scoreText(memory.score)}</strong> <span class="muted">of 100</span>
         <ScoreBar score={memory.score} />
         <small>
-          {before !== null && (
+          {previousVersion !== null && (
             <>
-              <ChangeMark change={pointsOf(memory.score / 100, before.score / 100)} /> from{' '}
-              {scoreText(before.score)} in version {before.version}.{' '}
+              <ChangeMark change={pointsOf(memory.score / 100, previousVersion.score / 100)} /> from{' '}
+              {scoreText(previousVersion.score)} in version {previousVersion.version}.{' '}
             </>
           )}
           {memory.scoreComputed
             ? `Computed: ${filled} of ${parts.length} parts are filled.`
-            : `Sent with the snapshot. The computed score would be ${ours}.`}
+            : `Sent with the snapshot. The computed score would be ${computedScore}.`}
         </small>
       </div>
       <ul class="score-parts">
@@ -108,7 +108,7 @@ interface VersionProps {
 }
 
 /** The differences are fetched when the version is opened. */
-function Version({ siteId, version, before, open }: VersionProps) {
+function Version({ siteId, version, before: previousVersion, open }: VersionProps) {
   const wasOpened = useSignal(false)
   return (
     <li>
@@ -120,10 +120,10 @@ function Version({ siteId, version, before, open }: VersionProps) {
             <ScoreBar score={version.score} />
             <span>
               {scoreText(version.score)}
-              {before !== null && (
+              {previousVersion !== null && (
                 <small>
                   {' '}
-                  <ChangeMark change={pointsOf(version.score / 100, before.score / 100)} />
+                  <ChangeMark change={pointsOf(version.score / 100, previousVersion.score / 100)} />
                 </small>
               )}
             </span>
@@ -132,14 +132,14 @@ function Version({ siteId, version, before, open }: VersionProps) {
         </summary>
         {version.version === 1 && <p class="muted">First version.</p>}
         {wasOpened.value && version.version > 1 && (
-          <Changes siteId={siteId} version={version} before={before} />
+          <Changes siteId={siteId} version={version} before={previousVersion} />
         )}
       </details>
     </li>
   )
 }
 
-function Changes({ siteId, version, before }: Omit<VersionProps, 'open'>) {
+function Changes({ siteId, version, before: previousVersion }: Omit<VersionProps, 'open'>) {
   const { data, error, refetch } = useQuery({
     key: `memory changes/${JSON.stringify([siteId, version.version])}`,
     fetch: (signal) => registryApi.memoryVersion(siteId, version.version, signal),
@@ -147,11 +147,11 @@ function Changes({ siteId, version, before }: Omit<VersionProps, 'open'>) {
   if (error) return <Problem error={error} onRetry={refetch} />
   if (data === null) return null
   if (data.differences.length > 0) return <Differences list={data.differences} />
-  if (before === null) return <p class="muted">The previous version is no longer stored.</p>
+  if (previousVersion === null) return <p class="muted">The previous version is no longer stored.</p>
   return (
     <p class="muted">
-      The snapshot is unchanged; {before.score === version.score ? 'the source of its score' : 'its score'}{' '}
-      changed.
+      The snapshot is unchanged;{' '}
+      {previousVersion.score === version.score ? 'the source of its score' : 'its score'} changed.
     </p>
   )
 }

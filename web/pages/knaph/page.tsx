@@ -43,15 +43,17 @@ export default function KnaphPage() {
   const counts = useCounts('knaph', ['memory.*'])
   const memories = usePushed(memoriesQuery, counts.data)
   const error = memories.error.value ?? counts.error.value
-  const known = memories.data.value
+  const pushedMemories = memories.data.value
   const use = counts.data.value
   return (
     <>
       <RangeBar title="Knaph" period={use?.period ?? null} connection={counts.connection} />
       <div class={counts.stale.value ? 'page knaph stale' : 'page knaph'} aria-busy={counts.stale.value}>
         {error && <Problem error={error} onRetry={memories.refetch} />}
-        {known && use && <Body memories={known} use={use} />}
-        {known && use && <Robots siteId={query.value.get('site') ?? known.list[0]?.siteId ?? null} />}
+        {pushedMemories && use && <Body memories={pushedMemories} use={use} />}
+        {pushedMemories && use && (
+          <Robots siteId={query.value.get('site') ?? pushedMemories.list[0]?.siteId ?? null} />
+        )}
       </div>
     </>
   )
@@ -119,18 +121,18 @@ function Body({ memories, use }: { memories: Pushed<Memory>; use: KnaphCounts })
 }
 
 function headlines(list: Memory[], { period, accessed, updated }: KnaphCounts): Headline[] {
-  const of = { siteIds: period.siteIds, since: period.since, until: period.until }
+  const scope = { siteIds: period.siteIds, since: period.since, until: period.until }
   const scores = list.map((memory) => memory.score)
   const lowest = scores.length === 0 ? null : Math.min(...scores)
   const mean = scores.reduce((sum, score) => sum + score, 0) / scores.length
   return [
     {
       ...countLine(measures.reads, accessed),
-      href: logsHref({ ...of, type: 'memory.accessed' }),
+      href: logsHref({ ...scope, type: 'memory.accessed' }),
     },
     {
       ...countLine(measures.updates, updated),
-      href: logsHref({ ...of, type: 'memory.updated' }),
+      href: logsHref({ ...scope, type: 'memory.updated' }),
     },
     { kind: 'count', name: 'Sites with memory', now: list.length, before: null },
     {

@@ -81,8 +81,8 @@ export function TestRobots({ siteId, onClose }: { siteId: string; onClose: () =>
         onSubmit={(event) => {
           event.preventDefault()
           const form = new FormData(event.currentTarget)
-          const sent = { siteId: textOf(form, 'siteId'), text: textOf(form, 'text') }
-          void run(async () => void (result.value = await registryApi.testRobots(sent)))
+          const testInput = { siteId: textOf(form, 'siteId'), text: textOf(form, 'text') }
+          void run(async () => void (result.value = await registryApi.testRobots(testInput)))
         }}
       >
         <Field name="siteId" label="Site" value={siteId} maxLength={200} required autofocus />

@@ -136,14 +136,14 @@ function Detail({ version: { siteId, version } }: { version: RobotsVersion }) {
   if (error) return <Problem error={error} onRetry={refetch} />
   if (data === null) return null
   const usage = data.notes.filter(({ kind }) => kind === 'content-usage')
-  const nobody = data.notes.filter(({ kind }) => kind === 'unmatched')
+  const unmatchedNotes = data.notes.filter(({ kind }) => kind === 'unmatched')
   return (
     <div>
       <p class="muted">
         {counted(data.rules, 'rule')}
         {data.ignored > 0 && `, ${counted(data.ignored, 'line')} that crawlers ignore`}
       </p>
-      {nobody.map(({ line, text }) => (
+      {unmatchedNotes.map(({ line, text }) => (
         <p key={line}>
           Line {line}: no crawler is named <Text value={text} max={120} mono />. Write one name per line.
         </p>
@@ -159,13 +159,14 @@ function Detail({ version: { siteId, version } }: { version: RobotsVersion }) {
   )
 }
 
-function Changes({ before, changes }: Pick<RobotsDetail, 'before' | 'changes'>) {
-  if (before === null || changes === null) return <p class="muted">No earlier version is stored.</p>
+function Changes({ before: previousVersion, changes }: Pick<RobotsDetail, 'before' | 'changes'>) {
+  if (previousVersion === null || changes === null) return <p class="muted">No earlier version is stored.</p>
   const { added, removed, list } = changes
   return (
     <>
       <p>
-        {count(added)} added and {counted(removed, 'removed line', 'removed lines')} since version {before}
+        {count(added)} added and {counted(removed, 'removed line', 'removed lines')} since version{' '}
+        {previousVersion}
       </p>
       <ul class="line-changes">
         {list.map(({ kind, line, text }) => (

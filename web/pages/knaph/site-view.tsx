@@ -107,7 +107,7 @@ const laidOutBytesMax = 200_000
 
 function Snapshot({ memory, text }: Pick<Opened, 'memory' | 'text'>) {
   const open = useSignal(false)
-  const others = otherMembers(memory.snapshot)
+  const otherFields = otherMembers(memory.snapshot)
   const json = (): string => fieldText(fieldText(text, 'memory') ?? '{}', 'snapshot') ?? '{}'
   const long = memory.bytes > laidOutBytesMax
   return (
@@ -117,9 +117,9 @@ function Snapshot({ memory, text }: Pick<Opened, 'memory' | 'text'>) {
           <b>Snapshot as pushed</b>{' '}
           <span class="muted">
             {bytesText(memory.bytes)}
-            {others.length > 0 && (
+            {otherFields.length > 0 && (
               <>
-                , other fields: <Text value={others.join(', ')} max={80} />
+                , other fields: <Text value={otherFields.join(', ')} max={80} />
               </>
             )}
           </span>

@@ -29,12 +29,13 @@ test('policies of any form become texts', () => {
 test('law: every page is in the tree exactly once', () => {
   const path = fc
     .array(fc.constantFrom('a', 'b', '..', '', 'x y', '<b>'), { maxLength: 20 })
-    .map((all) => `/${all.join('/')}`)
+    .map((segments) => `/${segments.join('/')}`)
   fc.assert(
     fc.property(fc.array(path, { maxLength: 40 }), (paths) => {
-      const map = siteMapOf({ siteMap: { pages: paths.map((one) => ({ path: one })) } })
-      const all = (nodes: MapNode[]): MapNode[] => nodes.flatMap((node) => [node, ...all(node.children)])
-      const nodes = all(map.roots)
+      const map = siteMapOf({ siteMap: { pages: paths.map((pagePath) => ({ path: pagePath })) } })
+      const allNodes = (nodes: MapNode[]): MapNode[] =>
+        nodes.flatMap((node) => [node, ...allNodes(node.children)])
+      const nodes = allNodes(map.roots)
       expect(nodes.flatMap((node) => (node.page ? [node.page.path] : [])).sort()).toEqual([...paths].sort())
       expect(new Set(nodes.map((node) => node.key)).size).toBe(nodes.length)
     }),

@@ -63,14 +63,14 @@ export function siteMapOf(snapshot: JsonObject): SiteMap {
 
 function pageOf(entry: Json): SitePage | null {
   if (!isObject(entry) || typeof entry['path'] !== 'string' || entry['path'] === '') return null
-  const { path, name, purpose, availableActions, ...more } = entry
+  const { path, name, purpose, availableActions, ...otherFields } = entry
   const actions = Array.isArray(availableActions) ? availableActions : []
   return {
     path: textOf(path),
     name: textOf(name),
     purpose: textOf(purpose),
     actions: actions.map((action) => (typeof action === 'string' ? action : JSON.stringify(action))),
-    more,
+    more: otherFields,
   }
 }
 

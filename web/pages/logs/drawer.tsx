@@ -28,8 +28,8 @@ interface Opened {
 type Recorded = RecordNames & { record: EventProvenance }
 
 function openedOf(text: string): Opened {
-  const { receivedAt, event, ...more } = JSON.parse(text) as ReceivedEvent & Partial<RecordNames>
-  const { record, keys = {}, judgedSince = null } = more
+  const { receivedAt, event, ...recordFields } = JSON.parse(text) as ReceivedEvent & Partial<RecordNames>
+  const { record, keys = {}, judgedSince = null } = recordFields
   const recorded = record === undefined ? null : { record, keys, judgedSince }
   return { event, recorded, receivedAtMs: Date.parse(receivedAt), json: fieldText(text, 'event') ?? '{}' }
 }
@@ -134,23 +134,23 @@ function noReason(status: unknown): string {
 
 /** The rule and its effect, the reason, and the agent's trust, if the event has them. */
 function Why({ event, isReported }: { event: TraceEvent; isReported: boolean }) {
-  const found = verdict(event)
-  if (found === null) return null
+  const eventVerdict = verdict(event)
+  if (eventVerdict === null) return null
   const { ruleId = null, reason = null } = event.policy ?? {}
   const cause = reason ?? event.error ?? null
-  const trust = found === 'failed' ? null : (event.agent?.trust ?? null)
+  const trust = eventVerdict === 'failed' ? null : (event.agent?.trust ?? null)
   return (
-    <section class={`why ${found}`}>
+    <section class={`why ${eventVerdict}`}>
       <h3>Why</h3>
       <p>
         {ruleId !== null && (
           <>
-            Rule <Text value={ruleId} max={80} mono /> {deed[found]}
+            Rule <Text value={ruleId} max={80} mono /> {deed[eventVerdict]}
             {cause === null ? '. ' : ': '}
           </>
         )}
         {cause === null ? noReason(event.metadata?.status) : <Text value={cause} multiline />}
-        {ruleId === null && cause !== null && found === 'refused' && ' (no rule)'}
+        {ruleId === null && cause !== null && eventVerdict === 'refused' && ' (no rule)'}
       </p>
       {trust !== null && (
         <p>
@@ -261,8 +261,8 @@ function RobotsFact({ agent }: { agent: TraceEvent['agent'] }) {
   if (robots !== 'allowed' && robots !== 'disallowed') return null
   const rule = agent?.robotsRule as { line?: unknown; from?: unknown } | null | undefined
   const fromMs = typeof rule?.from === 'string' ? Date.parse(rule.from) : Number.NaN
-  const by = typeof rule?.line === 'number' ? ` by line ${rule.line} of` : ' by'
-  const whole = Number.isNaN(fromMs) ? robots : `${robots}${by} the robots.txt of ${minuteTime(fromMs)}`
+  const lineText = typeof rule?.line === 'number' ? ` by line ${rule.line} of` : ' by'
+  const whole = Number.isNaN(fromMs) ? robots : `${robots}${lineText} the robots.txt of ${minuteTime(fromMs)}`
   return (
     <Fact name="robots.txt">
       <Text value={whole} max={160} />

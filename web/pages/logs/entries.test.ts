@@ -30,16 +30,16 @@ test('new events are added on top, newest first, and history below', () => {
 test('law: overlapping pages cause no duplicate and no gap', () => {
   const steps = fc.array(fc.record({ live: fc.boolean(), numbers: fc.array(fc.nat(40), { maxLength: 12 }) }))
   fc.assert(
-    fc.property(steps, (all) => {
+    fc.property(steps, (stepList) => {
       let list = emptyList
-      for (const step of all) {
+      for (const step of stepList) {
         list = step.live
           ? addArrivals(list, step.numbers.map(received))
           : addOlder(list, step.numbers.map(received))
       }
-      const sent = new Set(all.flatMap((step) => step.numbers.map((n) => `evt_${n}`)))
-      expect(ids(list).toSorted()).toEqual([...sent].toSorted())
-      expect(list.ids).toEqual(sent)
+      const sentIds = new Set(stepList.flatMap((step) => step.numbers.map((n) => `evt_${n}`)))
+      expect(ids(list).toSorted()).toEqual([...sentIds].toSorted())
+      expect(list.ids).toEqual(sentIds)
     }),
   )
 })
@@ -54,8 +54,8 @@ test('trimming keeps the top and returns the time from which history must be fet
 })
 
 test('lists are immutable', () => {
-  const before = addOlder(emptyList, [received(1)])
-  addArrivals(before, [received(2)])
-  expect(ids(before)).toEqual(['evt_1'])
+  const listBefore = addOlder(emptyList, [received(1)])
+  addArrivals(listBefore, [received(2)])
+  expect(ids(listBefore)).toEqual(['evt_1'])
   expect(emptyList.ids.size).toBe(0)
 })

@@ -12,12 +12,12 @@ import type { EventFilter } from '../../api/api.ts'
 import type { Entry } from './entries.ts'
 
 function setFilter(field: string, values: string[]): void {
-  const here = place.peek()
-  navigate(here.path + withQuery(here.search, { [field]: values, event: [] }))
+  const currentPlace = place.peek()
+  navigate(currentPlace.path + withQuery(currentPlace.search, { [field]: values, event: [] }))
 }
 
 function toggled(values: string[], value: string): string[] {
-  return values.includes(value) ? values.filter((other) => other !== value) : [...values, value]
+  return values.includes(value) ? values.filter((item) => item !== value) : [...values, value]
 }
 
 const chipNames: { readonly [name: string]: string } = { ...fieldNames, q: 'text' }
@@ -36,12 +36,14 @@ interface FilterBarProps {
 
 export function FilterBar(props: FilterBarProps) {
   const { types, outcomes } = props.filter
-  const where = props.filter.where ?? []
+  const conditions = props.filter.where ?? []
   const chips: { field: string; value: string; values: string[] }[] = [
     ...types.map((value) => ({ field: 'type', value, values: types })),
     ...outcomes.map((value) => ({ field: 'outcome', value, values: outcomes })),
-    ...where.map(({ name, value }) => {
-      const values = where.filter((other) => other.name === name).map((other) => other.value)
+    ...conditions.map(({ name, value }) => {
+      const values = conditions
+        .filter((condition) => condition.name === name)
+        .map((condition) => condition.value)
       return { field: name, value, values }
     }),
   ]
@@ -83,9 +85,9 @@ export function FilterBar(props: FilterBarProps) {
 
 function TypeChoices(props: { chosen: string[] }) {
   const typed = useSignal('')
-  const all = typeChoices(overview.value?.byType ?? {}, props.chosen)
+  const choices = typeChoices(overview.value?.byType ?? {}, props.chosen)
   const type = typed.value.trim()
-  const shown = all.filter((choice) => choice.value.includes(type))
+  const shown = choices.filter((choice) => choice.value.includes(type))
   const toggle = (value: string): void => setFilter('type', toggled(props.chosen, value))
   return (
     <>
@@ -148,9 +150,12 @@ function ChoiceList(props: ChoiceListProps) {
 
 /** Adds a value of a field to the URL and closes the open event, which may no longer match. */
 function addFilter(name: string, value: string): void {
-  const here = place.peek()
-  const values = new URLSearchParams(here.search).getAll(name)
-  navigate(here.path + withQuery(here.search, { [name]: [...new Set([...values, value])], event: [] }))
+  const currentPlace = place.peek()
+  const values = new URLSearchParams(currentPlace.search).getAll(name)
+  navigate(
+    currentPlace.path +
+      withQuery(currentPlace.search, { [name]: [...new Set([...values, value])], event: [] }),
+  )
 }
 
 /** A filter by any other field and an exact value, with the values of the shown rows as suggestions. */
@@ -159,7 +164,7 @@ function MoreFilters({ entries }: { entries: ReadonlySignal<Entry[]> }) {
   const typed = useSignal('')
   const list = useId()
   // The rows when the field is selected, because suggestions must not change while they are read.
-  const seen = seenValues(entries.peek(), field.value)
+  const suggestions = seenValues(entries.peek(), field.value)
   const add = (): void => {
     if (typed.value === '') return
     addFilter(field.value, typed.value)
@@ -195,7 +200,7 @@ function MoreFilters({ entries }: { entries: ReadonlySignal<Entry[]> }) {
         }}
       />
       <datalist id={list}>
-        {seen.map((value) => (
+        {suggestions.map((value) => (
           <option key={value} value={value} />
         ))}
       </datalist>

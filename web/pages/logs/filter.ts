@@ -13,14 +13,18 @@ const times = ['since', 'until'] as const
 
 /** A search without a start is ignored, because the server would have to scan all events. */
 export function filterOf(query: URLSearchParams): EventFilter {
-  const all = (name: string): string[] => [...new Set(query.getAll(name).filter((value) => value !== ''))]
-  const one = (name: string): string[] => all(name).slice(0, 1)
-  const where = [
-    ...Object.keys(fieldNames).flatMap((name) => all(name).map((value) => ({ name, value }))),
-    ...times.flatMap((name) => one(name).map((value) => ({ name, value }))),
-    ...(one('since').length > 0 ? one('q').map((value) => ({ name: 'q', value })) : []),
+  const readAll = (name: string): string[] => [...new Set(query.getAll(name).filter((value) => value !== ''))]
+  const readFirst = (name: string): string[] => readAll(name).slice(0, 1)
+  const conditions = [
+    ...Object.keys(fieldNames).flatMap((name) => readAll(name).map((value) => ({ name, value }))),
+    ...times.flatMap((name) => readFirst(name).map((value) => ({ name, value }))),
+    ...(readFirst('since').length > 0 ? readFirst('q').map((value) => ({ name: 'q', value })) : []),
   ]
-  return { types: all('type'), outcomes: all('outcome'), ...(where.length > 0 && { where }) }
+  return {
+    types: readAll('type'),
+    outcomes: readAll('outcome'),
+    ...(conditions.length > 0 && { where: conditions }),
+  }
 }
 
 export function isOpen(filter: EventFilter): boolean {
@@ -62,13 +66,13 @@ export function seenValues(
   events: Iterable<Pick<ReceivedEvent, 'event' | 'record'>>,
   name: string,
 ): string[] {
-  const found = new Set<string>()
+  const values = new Set<string>()
   for (const event of events) {
     const value = fieldFilters.find(({ parameter }) => parameter === name)?.valueOf(event)
-    if (typeof value === 'string' && value !== '') found.add(value)
-    if (found.size >= seenMax) break
+    if (typeof value === 'string' && value !== '') values.add(value)
+    if (values.size >= seenMax) break
   }
-  return [...found].sort()
+  return [...values].sort()
 }
 
 export interface Choice {
@@ -97,8 +101,8 @@ export function typeChoices(byType: { [type: string]: number }, chosen: string[]
 
 const knownOutcomes = ['success', 'blocked', 'error']
 
-export function outcomeChoices(seen: Iterable<string>, chosen: string[]): Choice[] {
-  const values = new Set([...knownOutcomes, ...[...seen].sort(), ...chosen])
+export function outcomeChoices(seenOutcomes: Iterable<string>, chosen: string[]): Choice[] {
+  const values = new Set([...knownOutcomes, ...[...seenOutcomes].sort(), ...chosen])
   return [...values].map((value) => ({ value, count: null }))
 }
 

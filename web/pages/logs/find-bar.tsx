@@ -12,8 +12,8 @@ import { exportHref, hasText, textSinceMs, viewSearch } from './filter.ts'
 import { hourMs } from '../../../db/contract/units.ts'
 
 function go(changes: { [name: string]: string[] }, replace = false): void {
-  const here = place.peek()
-  navigate(here.path + withQuery(here.search, { event: [], ...changes }), { replace })
+  const currentPlace = place.peek()
+  navigate(currentPlace.path + withQuery(currentPlace.search, { event: [], ...changes }), { replace })
 }
 
 export function FindBar() {
@@ -41,14 +41,14 @@ const settleMs = 350
 function Search() {
   const typed = useSignal(query.peek().get('q') ?? '')
   const timer = useSignal(0)
-  const own = useComputed(() => query.value.get('q') ?? '')
+  const urlText = useComputed(() => query.value.get('q') ?? '')
   useSignalEffect(() => {
-    typed.value = own.value
+    typed.value = urlText.value
   })
   const find = (text: string): void => {
     clearTimeout(timer.peek())
     const trimmed = text.trim()
-    if (trimmed === own.peek()) return
+    if (trimmed === urlText.peek()) return
     const since = query.peek().get('since') ?? isoTime(textSinceMs(now()))
     go(trimmed === '' ? { q: [] } : { q: [trimmed], since: [since] })
   }
@@ -78,9 +78,9 @@ function Search() {
 function TimeChoice() {
   const since = query.value.get('since')
   const until = query.value.get('until')
-  const known =
+  const knownRange =
     until === null ? timeRanges.find(({ hours }) => hours !== null && sinceOf(hours) === since) : undefined
-  const value = since === null && until === null ? 'Any time' : (known?.name ?? 'chosen')
+  const value = since === null && until === null ? 'Any time' : (knownRange?.name ?? 'chosen')
   const choosing = useSignal(false)
   return (
     <>

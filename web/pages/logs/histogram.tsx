@@ -23,9 +23,9 @@ export const histogramQuery = (filter: EventFilter): Query<Counts> => ({
 /** The bars of exactly this filter. None are drawn until they have loaded. */
 export function Histogram({ model, filter }: { model: LogsModel; filter: EventFilter }) {
   const moved = useComputed(() => [model.entries.value, model.waiting.value])
-  const { data: found } = useQuery(histogramQuery(filter), moved.value, { restMs })
+  const { data: counts } = useQuery(histogramQuery(filter), moved.value, { restMs })
   // Rows change ten times per second. The chart renders only when the bars change.
-  return useMemo(() => (found ? <Drawn shown={found} /> : <NoBars />), [found])
+  return useMemo(() => (counts ? <Drawn shown={counts} /> : <NoBars />), [counts])
 }
 
 const unitsByMs: { readonly [ms: number]: string } = {
@@ -64,10 +64,10 @@ function Drawn({ shown }: { shown: Counts }) {
           endMs={untilMs}
           zone={zone.value}
           onPick={(step) => {
-            const here = place.peek()
+            const currentPlace = place.peek()
             const [since = startMs, until = untilMs] = edges.slice(step, step + 2)
             const times = { since: [isoTime(since)], until: [isoTime(until)], event: [] }
-            navigate(here.path + withQuery(here.search, times))
+            navigate(currentPlace.path + withQuery(currentPlace.search, times))
           }}
         />
       )}
@@ -82,15 +82,17 @@ const ownMax = 6
 function histogramSeries(counts: { [outcome: string]: number[] }, colourOf: ColourOf): Series[] {
   const place = (name: string): number => (order.includes(name) ? order.indexOf(name) : order.length)
   const sum = (steps: number[]): number => steps.reduce((total, count) => total + count, 0)
-  const all = Object.entries(counts)
+  const outcomeEntries = Object.entries(counts)
     .filter(([, steps]) => sum(steps) > 0)
     .sort(([a, x], [b, y]) => place(a) - place(b) || sum(y) - sum(x) || (a < b ? -1 : 1))
-  const series: Series[] = all
+  const series: Series[] = outcomeEntries
     .slice(0, ownMax)
     .map(([name, steps], index) => ({ name, value: name, colour: colourOf(name, index), counts: steps }))
-  const rest = all.slice(ownMax)
-  if (rest.length === 0) return series
-  const first = rest[0]?.[1] ?? []
-  const left = first.map((_, step) => rest.reduce((total, [, steps]) => total + (steps[step] ?? 0), 0))
-  return [...series, { name: 'others', value: null, colour: 'class-other', counts: left }]
+  const otherEntries = outcomeEntries.slice(ownMax)
+  if (otherEntries.length === 0) return series
+  const first = otherEntries[0]?.[1] ?? []
+  const otherSteps = first.map((_, step) =>
+    otherEntries.reduce((total, [, steps]) => total + (steps[step] ?? 0), 0),
+  )
+  return [...series, { name: 'others', value: null, colour: 'class-other', counts: otherSteps }]
 }

@@ -36,11 +36,11 @@ function smallServer(size: number) {
     async events(_filter: EventFilter, page) {
       if (size > 5_000 && page.cursor === '300') await Bun.sleep(400) // the slow page of the test below
       calls.push(JSON.stringify(page))
-      let at = page.cursor ? Number(page.cursor) : newest
-      if (page.until) at = Math.min(at, Math.ceil((Date.parse(page.until) - firstMs) / 1_000) - 1)
+      let position = page.cursor ? Number(page.cursor) : newest
+      if (page.until) position = Math.min(position, Math.ceil((Date.parse(page.until) - firstMs) / 1_000) - 1)
       const events: ReceivedEvent[] = []
-      while (events.length < page.limit && at > 0) events.push(received(at--))
-      return { events, nextCursor: at > 0 ? `${at}` : null, live: `${newest}` }
+      while (events.length < page.limit && position > 0) events.push(received(position--))
+      return { events, nextCursor: position > 0 ? `${position}` : null, live: `${newest}` }
     },
     live(_filter, _after, signal) {
       const body = new ReadableStream<Uint8Array>({

@@ -13,7 +13,7 @@ export interface LogsSource {
     page: { limit: number; cursor?: string | null; until?: string | null },
     signal?: AbortSignal,
   ) => Promise<EventPage>
-  live: (filter: EventFilter, after: string, signal: AbortSignal) => Promise<Response>
+  live: (filter: EventFilter, position: string, signal: AbortSignal) => Promise<Response>
   /** The cached newest page of the same filter, shown as stale until the new one arrives. */
   readCached?: (filter: EventFilter) => ReceivedEvent[] | null
   writeCached?: (filter: EventFilter, events: ReceivedEvent[]) => void
@@ -34,9 +34,9 @@ export interface LogsModel {
   start(filter: EventFilter): void
   stop(): void
   retry(): void
-  pause(on: boolean): void
+  pause(isPaused: boolean): void
   /** Set when the reader scrolls away from the top: rows must not move while they are read. */
-  hold(on: boolean): void
+  hold(isHeld: boolean): void
   loadOlder(): Promise<void>
 }
 
@@ -95,9 +95,9 @@ function newState(source: LogsSource): State {
 }
 
 function noteOutcomes({ outcomesSeen }: State, events: ReceivedEvent[]): void {
-  const seen = outcomesSeen.peek()
-  const fresh = events.map((item) => item.event.outcome).filter((outcome) => !seen.has(outcome))
-  if (fresh.length > 0) outcomesSeen.value = new Set([...seen, ...fresh])
+  const seenOutcomes = outcomesSeen.peek()
+  const fresh = events.map((item) => item.event.outcome).filter((outcome) => !seenOutcomes.has(outcome))
+  if (fresh.length > 0) outcomesSeen.value = new Set([...seenOutcomes, ...fresh])
 }
 
 /** Shows new events at most ten times per second, and four times at high rates. */
@@ -147,7 +147,7 @@ async function open(state: State, running: AbortSignal): Promise<void> {
     if (state.still.peek()) return await searchOn(state, running)
     await followLive({
       after: page.live,
-      open: (after, stop) => state.source.live(state.filter, after, stop),
+      open: (position, stop) => state.source.live(state.filter, position, stop),
       onEvents: (events) => arrive(state, events),
       onState: (connection) => (state.connection.value = connection),
       onForgotten: () => restart(state),
@@ -215,11 +215,11 @@ async function loadOlder(state: State): Promise<void> {
 function start(state: State, filter: EventFilter): void {
   state.filter = filter
   state.still.value = isSearch(filter)
-  const known = state.source.readCached?.(filter) ?? []
-  if (known.length > 0) {
-    state.list.value = addOlder(emptyList, known)
+  const cachedEvents = state.source.readCached?.(filter) ?? []
+  if (cachedEvents.length > 0) {
+    state.list.value = addOlder(emptyList, cachedEvents)
     state.loaded.value = true
-    noteOutcomes(state, known)
+    noteOutcomes(state, cachedEvents)
   }
   // The previous rows stay, dimmed, until the new ones arrive, because an empty table would flash.
   state.stale.value = state.loaded.peek()
@@ -230,11 +230,21 @@ function start(state: State, filter: EventFilter): void {
 
 export function createLogsModel(source: LogsSource): LogsModel {
   const state = newState(source)
-  const { loaded, stale, error, connection, paused, held, pending, history, loadingOlder, outcomesSeen } =
-    state
-  const change = (what: Signal<boolean>, on: boolean): void => {
-    if (what.peek() === on) return
-    what.value = on
+  const {
+    loaded,
+    stale,
+    error,
+    connection,
+    paused,
+    held: heldSignal,
+    pending,
+    history,
+    loadingOlder,
+    outcomesSeen,
+  } = state
+  const change = (flag: Signal<boolean>, isOn: boolean): void => {
+    if (flag.peek() === isOn) return
+    flag.value = isOn
     flush(state)
   }
   return {
@@ -244,7 +254,7 @@ export function createLogsModel(source: LogsSource): LogsModel {
     error,
     connection,
     paused,
-    waiting: computed(() => (paused.value || held.value ? pending.value : 0)),
+    waiting: computed(() => (paused.value || heldSignal.value ? pending.value : 0)),
     hasOlder: computed(() => history.value.cursor !== null || history.value.untilMs !== null),
     loadingOlder,
     outcomesSeen,
@@ -252,8 +262,8 @@ export function createLogsModel(source: LogsSource): LogsModel {
     start: (filter) => start(state, filter),
     stop: () => stop(state),
     retry: () => restart(state),
-    pause: (on) => change(paused, on),
-    hold: (on) => change(held, on),
+    pause: (isPaused) => change(paused, isPaused),
+    hold: (isHeld) => change(heldSignal, isHeld),
     loadOlder: () => loadOlder(state),
   }
 }

@@ -46,10 +46,10 @@ const never = () => new Promise<never>(() => {})
 
 /** Opens an event beside the table, or closes it (null). Moving between events adds no history entries. */
 function showEvent(id: string | null): void {
-  const here = place.peek()
-  const open = new URLSearchParams(here.search).has('event')
-  const search = withQuery(here.search, { event: id === null ? [] : [id] })
-  navigate(here.path + search, { replace: open })
+  const currentPlace = place.peek()
+  const open = new URLSearchParams(currentPlace.search).has('event')
+  const search = withQuery(currentPlace.search, { event: id === null ? [] : [id] })
+  navigate(currentPlace.path + search, { replace: open })
 }
 
 export default function LogsPage() {
@@ -124,13 +124,16 @@ function LogsBody({ model, filter, active, opened }: ShownProps) {
 /** A filter in the address that the server rejects: which one, and a link without it. */
 function WrongFilter({ error }: { error: ApiError }) {
   const names = error.issues.map(({ path }) => path)
-  const known = [...new Set(query.value.keys())].filter((name) => names.includes(name))
-  const without = withQuery(place.value.search, Object.fromEntries(known.map((name) => [name, []])))
+  const knownNames = [...new Set(query.value.keys())].filter((name) => names.includes(name))
+  const searchWithout = withQuery(
+    place.value.search,
+    Object.fromEntries(knownNames.map((name) => [name, []])),
+  )
   return (
     <Problem error={error}>
-      {known.length > 0 && (
-        <a class="button" href={place.value.path + without}>
-          Remove {known.join(', ')} from the filters
+      {knownNames.length > 0 && (
+        <a class="button" href={place.value.path + searchWithout}>
+          Remove {knownNames.join(', ')} from the filters
         </a>
       )}
     </Problem>
@@ -200,15 +203,15 @@ function useFirstArrival(model: LogsModel): void {
 function useLogsShortcuts(model: LogsModel, active: { value: string | null }): void {
   const move = (step: number): void => {
     const entries = model.entries.peek()
-    const at = entries.findIndex((entry) => entry.id === active.value)
-    const next = at === -1 ? 0 : Math.max(0, Math.min(entries.length - 1, at + step))
+    const index = entries.findIndex((entry) => entry.id === active.value)
+    const next = index === -1 ? 0 : Math.max(0, Math.min(entries.length - 1, index + step))
     const entry = entries[next]
     if (!entry) return
     active.value = entry.id
     if (query.peek().has('event')) showEvent(entry.id)
     focusTable()
   }
-  const mine: Shortcut[] = [
+  const pageShortcuts: Shortcut[] = [
     { keys: ['j', 'ArrowDown'], shown: 'j or ↓', does: 'Next event', run: () => move(1) },
     { keys: ['k', 'ArrowUp'], shown: 'k or ↑', does: 'Previous event', run: () => move(-1) },
     {
@@ -239,7 +242,7 @@ function useLogsShortcuts(model: LogsModel, active: { value: string | null }): v
       run: () => document.getElementById('add-filter')?.click(),
     },
   ]
-  useShortcuts(mine)
+  useShortcuts(pageShortcuts)
 }
 
 /** The state of the stream (live, paused, disconnected) as a dot with a label, and the button that pauses it. */

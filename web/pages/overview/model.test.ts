@@ -3,25 +3,25 @@ import { expect, test } from 'bun:test'
 import { hrefOf, lookAgain, moreText, newerLook, parseLook, seeAll, sentenceOf } from './model.ts'
 import type { Change } from '../../api/api.ts'
 
-const at = (day: number, hour: number, minute = 0): number => Date.UTC(2026, 10, day, hour, minute)
+const timeMs = (day: number, hour: number, minute = 0): number => Date.UTC(2026, 10, day, hour, minute)
 const iso = (ms: number): string => new Date(ms).toISOString()
 
 test('the first report covers 24 hours; a visit keeps its report; the next one begins where it ended', () => {
-  const first = lookAgain(null, at(10, 9))
-  expect(first).toEqual({ since: iso(at(9, 9)), at: iso(at(10, 9)), hidden: [], shown: [] })
-  const reloaded = lookAgain({ ...first, shown: ['tool pay'] }, at(10, 9, 20))
-  expect(reloaded).toEqual({ ...first, at: iso(at(10, 9, 20)), shown: ['tool pay'] })
-  const nextDay = lookAgain(reloaded, at(11, 8))
+  const first = lookAgain(null, timeMs(10, 9))
+  expect(first).toEqual({ since: iso(timeMs(9, 9)), at: iso(timeMs(10, 9)), hidden: [], shown: [] })
+  const reloaded = lookAgain({ ...first, shown: ['tool pay'] }, timeMs(10, 9, 20))
+  expect(reloaded).toEqual({ ...first, at: iso(timeMs(10, 9, 20)), shown: ['tool pay'] })
+  const nextDay = lookAgain(reloaded, timeMs(11, 8))
   expect(nextDay).toEqual({
-    since: iso(at(10, 9, 20)),
-    at: iso(at(11, 8)),
+    since: iso(timeMs(10, 9, 20)),
+    at: iso(timeMs(11, 8)),
     shown: [],
     hidden: ['tool pay'], // the report begins at 9:00, and showed it
   })
-  const seen = seeAll({ ...nextDay, shown: ['operator Manus'] }, at(11, 8, 5))
-  expect(seen).toEqual({
-    since: iso(at(11, 8, 5)),
-    at: iso(at(11, 8, 5)),
+  const look = seeAll({ ...nextDay, shown: ['operator Manus'] }, timeMs(11, 8, 5))
+  expect(look).toEqual({
+    since: iso(timeMs(11, 8, 5)),
+    at: iso(timeMs(11, 8, 5)),
     shown: [],
     hidden: ['tool pay', 'operator Manus'],
   })
@@ -29,35 +29,35 @@ test('the first report covers 24 hours; a visit keeps its report; the next one b
 
 test('what is marked as seen is hidden also when another clock is ahead, and no more than the server stores', () => {
   const ahead = {
-    since: iso(at(10, 9, 30)),
-    at: iso(at(10, 9, 30)),
+    since: iso(timeMs(10, 9, 30)),
+    at: iso(timeMs(10, 9, 30)),
     hidden: ['tool a'],
     shown: ['tool a', 'tool b'],
   }
-  expect(seeAll(ahead, at(10, 9))).toMatchObject({ since: ahead.since, hidden: ['tool a', 'tool b'] })
-  const many = Array.from({ length: 100 }, (_, n) => `tool ${n}`)
-  expect(seeAll({ ...ahead, hidden: many, shown: ['tool new'] }, at(10, 10)).hidden).toEqual([
-    ...many.slice(1),
+  expect(seeAll(ahead, timeMs(10, 9))).toMatchObject({ since: ahead.since, hidden: ['tool a', 'tool b'] })
+  const toolNames = Array.from({ length: 100 }, (_, n) => `tool ${n}`)
+  expect(seeAll({ ...ahead, hidden: toolNames, shown: ['tool new'] }, timeMs(10, 10)).hidden).toEqual([
+    ...toolNames.slice(1),
     'tool new',
   ])
 })
 
 test('a report covers at most 30 days; what another program stored, or a future time, does no harm', () => {
   const read = (stored: object) => parseLook(JSON.stringify(stored))
-  const old = { since: iso(at(1, 0)), at: iso(at(1, 0)) }
+  const old = { since: iso(timeMs(1, 0)), at: iso(timeMs(1, 0)) }
   const later = Date.UTC(2027, 3, 1)
   expect(lookAgain(read(old), later).since).toBe(iso(later - 30 * 86_400_000))
   for (const text of ['', 'x y', '[]', 'null', '{"since":1,"at":[]}', '{"since":"2026-11-01"}'])
-    expect(lookAgain(parseLook(text), at(10, 9)).since).toBe(iso(at(9, 9)))
+    expect(lookAgain(parseLook(text), timeMs(10, 9)).since).toBe(iso(timeMs(9, 9)))
   const ahead = { since: iso(later), at: iso(later) }
-  expect(lookAgain(read(ahead), at(10, 9)).since).toBe(iso(at(10, 9)))
-  expect(lookAgain(read({ ...old, hidden: 3, shown: [null] }), at(1, 0)).hidden).toEqual([])
+  expect(lookAgain(read(ahead), timeMs(10, 9)).since).toBe(iso(timeMs(10, 9)))
+  expect(lookAgain(read({ ...old, hidden: 3, shown: [null] }), timeMs(1, 0)).hidden).toEqual([])
 })
 
 test('of the account and this browser the report that began later counts', () => {
   const look = (since: number, last: number) => ({
-    since: iso(at(since, 9)),
-    at: iso(at(last, 9)),
+    since: iso(timeMs(since, 9)),
+    at: iso(timeMs(last, 9)),
     hidden: [],
     shown: [],
   })
@@ -74,7 +74,7 @@ test('of the account and this browser the report that began later counts', () =>
   ])
 })
 
-const change = (of: Partial<Change>): Change => ({
+const change = (fields: Partial<Change>): Change => ({
   kind: 'operator',
   name: 'Manus',
   claims: null,
@@ -83,24 +83,36 @@ const change = (of: Partial<Change>): Change => ({
   of: null,
   unit: null,
   steps: [],
-  ...of,
+  ...fields,
 })
 
-const told = (of: Partial<Change>): string => {
-  const { before, name, after } = sentenceOf(change(of))
-  return `${before}${name}${after}`
+const sentenceText = (fields: Partial<Change>): string => {
+  const { before: textBefore, name, after: textAfter } = sentenceOf(change(fields))
+  return `${textBefore}${name}${textAfter}`
 }
 
 test('each kind is one sentence with its number', () => {
   expect([
-    told({ kind: 'impostor', name: 'GPTBot', count: 212 }),
-    told({ kind: 'impostor', name: 'GPTBot', count: 1 }),
-    told({ kind: 'refusedOperator', name: 'ByteDance', count: 40 }),
-    told({ kind: 'refusingRule', name: 'no-buy', count: 1 }),
-    told({ kind: 'failingTool', name: 'cart.add', count: 45, before: 30, of: { count: 320, before: 1_000 } }),
-    told({ kind: 'failingOperator', name: 'OpenAI', count: 50, before: 0, of: { count: 100, before: 900 } }),
-    told({ count: 1_412 }),
-    told({ kind: 'tool', name: 'checkout.pay', count: 1 }),
+    sentenceText({ kind: 'impostor', name: 'GPTBot', count: 212 }),
+    sentenceText({ kind: 'impostor', name: 'GPTBot', count: 1 }),
+    sentenceText({ kind: 'refusedOperator', name: 'ByteDance', count: 40 }),
+    sentenceText({ kind: 'refusingRule', name: 'no-buy', count: 1 }),
+    sentenceText({
+      kind: 'failingTool',
+      name: 'cart.add',
+      count: 45,
+      before: 30,
+      of: { count: 320, before: 1_000 },
+    }),
+    sentenceText({
+      kind: 'failingOperator',
+      name: 'OpenAI',
+      count: 50,
+      before: 0,
+      of: { count: 100, before: 900 },
+    }),
+    sentenceText({ count: 1_412 }),
+    sentenceText({ kind: 'tool', name: 'checkout.pay', count: 1 }),
   ]).toEqual([
     '212 requests claim to be GPTBot, and the evidence contradicts it.',
     '1 request claims to be GPTBot, and the evidence contradicts it.',

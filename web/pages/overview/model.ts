@@ -31,10 +31,10 @@ function firstText(n: number, unit: Change['unit']): string {
 
 const inRequests = (n: number) => counted(n, 'request')
 
-function rates({ count: now, before, of }: Change, one: string): string {
-  if (of === null) return ''
-  const share = percent(shareOf(now, of.count))
-  return `: ${share} of ${counted(of.count, one)}, ${percent(shareOf(before, of.before))} before.`
+function rates({ count: now, before: previousCount, of: whole }: Change, singular: string): string {
+  if (whole === null) return ''
+  const share = percent(shareOf(now, whole.count))
+  return `: ${share} of ${counted(whole.count, singular)}, ${percent(shareOf(previousCount, whole.before))} before.`
 }
 
 /** In the sentences: "before" is the 30 days before the chosen moment. */
@@ -100,8 +100,8 @@ export function sentenceOf(change: Change): Sentence {
 }
 
 /** "2 more new tools, 1 more impostor", null without any. */
-export function moreText({ more }: Pick<Changes, 'more'>): string | null {
-  const parts = (Object.entries(more) as [ChangeKind, number][]).map(([kind, n]) => kinds[kind].more(n))
+export function moreText({ more: moreCounts }: Pick<Changes, 'more'>): string | null {
+  const parts = (Object.entries(moreCounts) as [ChangeKind, number][]).map(([kind, n]) => kinds[kind].more(n))
   return parts.length === 0 ? null : parts.join(', ')
 }
 
@@ -128,8 +128,8 @@ export function hrefOf(change: Change, { since, until }: Pick<Changes, 'since' |
 }
 
 /** What a chart of a change says to those who do not see it. */
-export function chartText({ count: now, before }: Change): string {
-  return `${count(now)} since then, ${count(before)} in the 30 days before`
+export function chartText({ count: now, before: previousCount }: Change): string {
+  return `${count(now)} since then, ${count(previousCount)} in the 30 days before`
 }
 
 /** The reports that the address can choose; without one, those since the last visit. */
@@ -160,8 +160,8 @@ export function lookAgain(last: Look | null, nowMs: number): Look {
 
 /** Begins a report where the last one ended. */
 function nextLook(last: Look | null, nowMs: number): Look {
-  const at = isoTime(nowMs)
-  return { since: last?.at ?? at, at, hidden: last?.shown ?? [], shown: [] }
+  const nowText = isoTime(nowMs)
+  return { since: last?.at ?? nowText, at: nowText, hidden: last?.shown ?? [], shown: [] }
 }
 
 /** As many as the server stores; those that were reported first are forgotten first. */
@@ -175,19 +175,19 @@ export function seeAll(last: Look, nowMs: number): Look {
 }
 
 /** The report that began later; of one report, what was noted last. */
-export function newerLook(one: Look | null, other: Look | null): Look | null {
-  if (one === null || other === null) return one ?? other
-  const by = (field: 'since' | 'at') => Date.parse(one[field]) - Date.parse(other[field])
-  return (by('since') || by('at')) >= 0 ? one : other
+export function newerLook(look: Look | null, otherLook: Look | null): Look | null {
+  if (look === null || otherLook === null) return look ?? otherLook
+  const compareBy = (field: 'since' | 'at') => Date.parse(look[field]) - Date.parse(otherLook[field])
+  return (compareBy('since') || compareBy('at')) >= 0 ? look : otherLook
 }
 
 /** What this browser has stored. */
 export function parseLook(stored: string | null): Look | null {
   try {
-    const { since, at, hidden, shown } = JSON.parse(stored ?? '') as Partial<Look>
-    if (Number.isNaN(Date.parse(since ?? '')) || Number.isNaN(Date.parse(at ?? ''))) return null
+    const { since, at: notedAt, hidden, shown } = JSON.parse(stored ?? '') as Partial<Look>
+    if (Number.isNaN(Date.parse(since ?? '')) || Number.isNaN(Date.parse(notedAt ?? ''))) return null
     const texts = (list: unknown): string[] => (Array.isArray(list) ? list.map(String) : [])
-    return { since: since!, at: at!, hidden: texts(hidden), shown: texts(shown) }
+    return { since: since!, at: notedAt!, hidden: texts(hidden), shown: texts(shown) }
   } catch {
     return null // nothing stored, or by another program
   }

@@ -158,7 +158,7 @@ function ChangesPanel({ sinceMs, look }: ChangesPanelProps) {
   }, [shown.join('\n')])
   if (error) return <Problem error={error} onRetry={refetch} />
   if (data === null) return <section class="panel overview-list" aria-busy="true" />
-  const more = moreText(data)
+  const moreNote = moreText(data)
   return (
     <section class="panel overview-list">
       <header>
@@ -177,7 +177,7 @@ function ChangesPanel({ sinceMs, look }: ChangesPanelProps) {
         </ul>
       )}
       <footer class="muted">
-        {more !== null && <p>Not listed: {more}.</p>}
+        {moreNote !== null && <p>Not listed: {moreNote}.</p>}
         {!data.complete && <p>Impostors are missing: too many contradicted requests to count in time.</p>}
         {changes.length > 0 && (
           <p>Compared with the 30 days before. Bars show about 7 days before, then the time since.</p>
@@ -220,16 +220,16 @@ function Unchanged({ data }: { data: Changes }) {
 
 function ChangeRow({ change, data }: { change: Change; data: Changes }) {
   const { label, tone } = kinds[change.kind]
-  const { before, name, after } = sentenceOf(change)
+  const { before: prefix, name, after: suffix } = sentenceOf(change)
   return (
     <li>
       <span class={`change-kind ${tone}`}>{label}</span>
       <p>
-        {before}
+        {prefix}
         <b>
           <Text value={name} max={48} />
         </b>
-        {after}
+        {suffix}
       </p>
       <Bars change={change} data={data} />
       <a href={hrefOf(change, data)} aria-label={`Events of: ${label} ${name.slice(0, 60)}`}>
@@ -244,15 +244,15 @@ const chartHeight = 28
 const gap = 1
 
 function Bars({ change, data: { edges, since } }: { change: Change; data: Changes }) {
-  const most = Math.max(1, ...change.steps)
+  const maxCount = Math.max(1, ...change.steps)
   const width = chartWidth / change.steps.length
   const sinceMs = Date.parse(since)
-  const about = chartText(change)
+  const description = chartText(change)
   return (
-    <svg class="change-bars" viewBox={`0 0 ${chartWidth} ${chartHeight}`} role="img" aria-label={about}>
-      <title>{about}</title>
+    <svg class="change-bars" viewBox={`0 0 ${chartWidth} ${chartHeight}`} role="img" aria-label={description}>
+      <title>{description}</title>
       {change.steps.map((n, step) => {
-        const height = n === 0 ? 1 : Math.max(2, (n / most) * chartHeight)
+        const height = n === 0 ? 1 : Math.max(2, (n / maxCount) * chartHeight)
         return (
           <rect
             key={step}
@@ -297,7 +297,7 @@ function Week() {
   if (error) return <Problem error={error} />
   if (data === null) return null
   const { period, unit } = data
-  const of = { since: period.since, until: period.until }
+  const scope = { since: period.since, until: period.until }
   const lines = data.headlines.map(({ name, count: number, before, type, outcomes }) => {
     // Logs filters by one outcome.
     const [outcome] = outcomes ?? []
@@ -305,7 +305,7 @@ function Week() {
     return {
       ...countLine({ name }, { count: number, before }),
       ...(type === unit.type && outcomes === null && unitLine(unit, data.counted)),
-      ...(isLinked && { href: logsHref({ ...of, type, ...(outcome !== undefined && { outcome }) }) }),
+      ...(isLinked && { href: logsHref({ ...scope, type, ...(outcome !== undefined && { outcome }) }) }),
     }
   })
   return (

@@ -32,8 +32,8 @@ export function useLook(): Signal<Look | null> {
 
 /** The visit of this page load, which the cache has. */
 function beginKnown(): Look | null {
-  const known = readCache<{ visit: Look | null }>(visitQuery.key)
-  return known === null ? null : beginFrom(known.visit)
+  const cachedVisit = readCache<{ visit: Look | null }>(visitQuery.key)
+  return cachedVisit === null ? null : beginFrom(cachedVisit.visit)
 }
 
 const beginFrom = (visit: Look | null): Look =>
@@ -48,32 +48,32 @@ async function begin(look: Signal<Look | null>, stop: AbortSignal): Promise<void
 }
 
 /** What another device has reported meanwhile comes back. */
-async function note(look: Signal<Look | null>, given: Look, stop: AbortSignal): Promise<void> {
-  writePreference(localName(), JSON.stringify(given))
-  const known = readCache<{ visit: Look | null }>(visitQuery.key)
-  if (JSON.stringify(known?.visit) === JSON.stringify(given)) return
-  writeCache(visitQuery.key, { visit: given })
-  const visit = await store(given)
-  if (stop.aborted || look.peek() !== given) return
+async function note(look: Signal<Look | null>, ownLook: Look, stop: AbortSignal): Promise<void> {
+  writePreference(localName(), JSON.stringify(ownLook))
+  const cachedVisit = readCache<{ visit: Look | null }>(visitQuery.key)
+  if (JSON.stringify(cachedVisit?.visit) === JSON.stringify(ownLook)) return
+  writeCache(visitQuery.key, { visit: ownLook })
+  const visit = await store(ownLook)
+  if (stop.aborted || look.peek() !== ownLook) return
   writeCache(visitQuery.key, { visit })
   look.value = visit
 }
 
 /** What the account knows then. Without the server, this browser has it. */
-async function store(given: Look): Promise<Look> {
+async function store(ownLook: Look): Promise<Look> {
   try {
-    return (await api.noteOverviewVisit(given)).visit
+    return (await api.noteOverviewVisit(ownLook)).visit
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    return given
+    return ownLook
   }
 }
 
 /** Changes what is shown when the account knows, so that a page that is loaded then does not bring it back. */
 export async function markSeen(look: Signal<Look>): Promise<void> {
-  const seen = seeAll(look.peek(), now())
-  writePreference(localName(), JSON.stringify(seen))
-  const visit = await store(seen)
+  const seenLook = seeAll(look.peek(), now())
+  writePreference(localName(), JSON.stringify(seenLook))
+  const visit = await store(seenLook)
   writeCache(visitQuery.key, { visit })
   look.value = visit
 }

@@ -97,7 +97,7 @@ function List({ newest }: { newest: SessionPage }) {
   const cursor = useSignal<string | null | undefined>(undefined) // undefined: no older page was loaded yet
   const problem = useSignal<ApiError | null>(null)
   const next = cursor.value === undefined ? newest.nextCursor : cursor.value
-  const more = async (): Promise<void> => {
+  const loadMore = async (): Promise<void> => {
     if (next === null) return
     try {
       const page = await sessionApi.list(new URLSearchParams({ cursor: next }), new AbortController().signal)
@@ -112,7 +112,7 @@ function List({ newest }: { newest: SessionPage }) {
   const rows = joined(newest.sessions, older.value)
   // The server may return a short page to answer in time. The first view requests more until it is full.
   const short = rows.length < filledRows && next !== null && problem.value === null
-  useEffect(() => void (short && more()), [short, next])
+  useEffect(() => void (short && loadMore()), [short, next])
   return (
     <>
       <DataTable
@@ -146,10 +146,10 @@ function List({ newest }: { newest: SessionPage }) {
           </a>
         </p>
       )}
-      {problem.value && <Problem error={problem.value} onRetry={() => void more()} />}
+      {problem.value && <Problem error={problem.value} onRetry={() => void loadMore()} />}
       {next !== null && (
         <p>
-          <button type="button" class="button" onClick={() => void more()}>
+          <button type="button" class="button" onClick={() => void loadMore()}>
             Load older
           </button>
         </p>
@@ -170,7 +170,7 @@ function sessionHref(id: string): string {
   return place.value.path + withQuery(place.value.search, { session: [id] })
 }
 
-const of = (counts: { [name: string]: number }, name: string): number =>
+const countIn = (counts: { [name: string]: number }, name: string): number =>
   Object.hasOwn(counts, name) ? (counts[name] ?? 0) : 0
 
 function Moment({ iso }: { iso: string }) {
@@ -220,9 +220,9 @@ const columns: Column<AgentSession>[] = [
     show: (session) => `${session.truncated ? 'over ' : ''}${count(session.events)}`,
     number: true,
   },
-  { name: 'Calls', value: (session) => of(session.byPillar, 'tool'), number: true },
-  { name: 'Blocked', value: (session) => of(session.byOutcome, 'blocked'), number: true },
-  { name: 'Errors', value: (session) => of(session.byOutcome, 'error'), number: true },
+  { name: 'Calls', value: (session) => countIn(session.byPillar, 'tool'), number: true },
+  { name: 'Blocked', value: (session) => countIn(session.byOutcome, 'blocked'), number: true },
+  { name: 'Errors', value: (session) => countIn(session.byOutcome, 'error'), number: true },
   {
     name: 'Site',
     value: (session) => session.siteIds.join(' '),

@@ -4,18 +4,20 @@ import fc from 'fast-check'
 import type { TraceEvent } from '../../api/api.ts'
 import { offset, steps } from './story-view.tsx'
 
-const event = (type: string, seconds: number, more: object = {}): TraceEvent => ({
+const event = (type: string, seconds: number, fields: object = {}): TraceEvent => ({
   id: `${type}-${seconds}`,
   siteId: 's',
   sessionId: 'x',
   type,
   outcome: 'success',
   occurredAt: new Date(Date.UTC(2026, 5, 1) + seconds * 1_000).toISOString(),
-  ...more,
+  ...fields,
 })
 
-const sentence = (one: ReturnType<typeof steps>[number] | undefined): string =>
-  [one?.sinceStart, one?.what, one?.subject, one?.how, one?.by, one?.detail].filter((part) => part).join(' ')
+const sentence = (step: ReturnType<typeof steps>[number] | undefined): string =>
+  [step?.sinceStart, step?.what, step?.subject, step?.how, step?.by, step?.detail]
+    .filter((part) => part)
+    .join(' ')
 
 test('a session is listed from detection to the last call', () => {
   const timeline = steps([
@@ -41,7 +43,7 @@ test('a session is listed from detection to the last call', () => {
     '+9.8 s checkout.pay refused by tool:checkout.pay trust below verified',
     '+1 min cart.add failed after 9 ms sold out',
   ])
-  expect(timeline.map((one) => one.tone)).toEqual(['allow', 'allow', 'allow', 'block', 'error'])
+  expect(timeline.map((step) => step.tone)).toEqual(['allow', 'allow', 'allow', 'block', 'error'])
 })
 
 test('offsets in milliseconds, seconds, then minutes', () => {
@@ -58,9 +60,9 @@ test('law: any event is a step', () => {
   const odd = fc.oneof(fc.constant(null), fc.constant(undefined), fc.string(), fc.integer())
   fc.assert(
     fc.property(fc.string(), odd, odd, (type, page, protocol) => {
-      const [one] = steps([event(type, 1, { metadata: { page, protocol }, agent: null, policy: null })])
-      expect(one?.id).toBe(`${type}-1`)
-      expect(sentence(one)).not.toContain('undefined')
+      const [step] = steps([event(type, 1, { metadata: { page, protocol }, agent: null, policy: null })])
+      expect(step?.id).toBe(`${type}-1`)
+      expect(sentence(step)).not.toContain('undefined')
     }),
   )
 })

@@ -42,7 +42,7 @@ function Story({ story }: { story: SessionStory }) {
   const cursor = useSignal<string | null | undefined>(undefined)
   const problem = useSignal<ApiError | null>(null)
   const next = cursor.value === undefined ? nextCursor : cursor.value
-  const more = async (): Promise<void> => {
+  const loadMore = async (): Promise<void> => {
     if (next === null) return
     try {
       const page = await sessionApi.story(session.id, next, new AbortController().signal)
@@ -54,21 +54,21 @@ function Story({ story }: { story: SessionStory }) {
       problem.value = error
     }
   }
-  const known = new Set(events.map((event) => event.id))
-  const all = [...events, ...later.value.filter((event) => !known.has(event.id))]
+  const knownIds = new Set(events.map((event) => event.id))
+  const allEvents = [...events, ...later.value.filter((event) => !knownIds.has(event.id))]
   return (
     <>
       <Head session={session} />
-      <Waterfall events={all} isWhole={next === null} />
+      <Waterfall events={allEvents} isWhole={next === null} />
       <section class="panel story" aria-label="Timeline">
         <ol>
-          {steps(all).map((step) => (
+          {steps(allEvents).map((step) => (
             <StepLine key={step.id} step={step} />
           ))}
         </ol>
-        {problem.value && <Problem error={problem.value} onRetry={() => void more()} />}
+        {problem.value && <Problem error={problem.value} onRetry={() => void loadMore()} />}
         {next !== null && (
-          <button type="button" class="button" onClick={() => void more()}>
+          <button type="button" class="button" onClick={() => void loadMore()}>
             Load more events
           </button>
         )}
@@ -201,14 +201,14 @@ export function offset(ms: number): string {
 
 type StepText = Pick<Step, 'what' | 'subject' | 'how' | 'by' | 'detail' | 'trust'>
 
-const stepText = (what: string, more: Partial<StepText> = {}): StepText => ({
-  what,
+const stepText = (action: string, details: Partial<StepText> = {}): StepText => ({
+  what: action,
   subject: null,
   how: '',
   by: null,
   detail: null,
   trust: null,
-  ...more,
+  ...details,
 })
 
 const verdicts: { [tone in Tone]: string } = {
@@ -232,8 +232,8 @@ function decision(event: TraceEvent, tone: Tone): StepText {
 function call(event: TraceEvent, tone: Tone): StepText {
   const took =
     event.durationMs == null ? '' : ` ${tone === 'allow' ? 'in' : 'after'} ${duration(event.durationMs)}`
-  const how = tone === 'block' ? 'was blocked' : tone === 'error' ? `failed${took}` : `ran${took}`
-  return stepText('', { subject: text(event.tool) ?? 'a tool', how, detail: text(event.error) })
+  const outcomeText = tone === 'block' ? 'was blocked' : tone === 'error' ? `failed${took}` : `ran${took}`
+  return stepText('', { subject: text(event.tool) ?? 'a tool', how: outcomeText, detail: text(event.error) })
 }
 
 function textOfEvent(event: TraceEvent, tone: Tone): StepText {

@@ -6,7 +6,7 @@ import { spanRows } from './waterfall.tsx'
 
 const startMs = Date.UTC(2026, 10, 23, 8)
 
-function span(spanId: string, parentSpanId: string | null, atMs: number, more: object = {}): TraceEvent {
+function span(spanId: string, parentSpanId: string | null, atMs: number, fields: object = {}): TraceEvent {
   return {
     id: `t:${spanId}`,
     siteId: 's',
@@ -16,7 +16,7 @@ function span(spanId: string, parentSpanId: string | null, atMs: number, more: o
     occurredAt: new Date(startMs + atMs).toISOString(),
     durationMs: 10,
     metadata: { traceId: 't', spanId, span: spanId, ...(parentSpanId === null ? {} : { parentSpanId }) },
-    ...more,
+    ...fields,
   }
 }
 
@@ -65,18 +65,18 @@ test('a chain and a circle of 10,000 spans have a row each', () => {
 
 test('law: every span has one row, after its parent unless they are in a circle', () => {
   const id = fc.integer({ min: 0, max: 12 }).map(String)
-  const any = fc.uniqueArray(
+  const anySpans = fc.uniqueArray(
     fc.record({ spanId: id, parentSpanId: fc.option(id), atMs: fc.integer({ min: 0, max: 50 }) }),
     { selector: ({ spanId }) => spanId },
   )
   fc.assert(
-    fc.property(any, (spans) => {
+    fc.property(anySpans, (spans) => {
       const rows = spanRows(spans.map(({ spanId, parentSpanId, atMs }) => span(spanId, parentSpanId, atMs)))
       expect(rows.map(({ name }) => name).toSorted()).toEqual(spans.map(({ spanId }) => spanId).toSorted())
       rows.forEach(({ level }, n) => {
         if (level === 1) return
-        const above = rows.slice(0, n).findLast((row) => row.level === level - 1)
-        expect(above?.name).toBe(spans.find(({ spanId }) => spanId === rows[n]!.name)!.parentSpanId!)
+        const parent = rows.slice(0, n).findLast((row) => row.level === level - 1)
+        expect(parent?.name).toBe(spans.find(({ spanId }) => spanId === rows[n]!.name)!.parentSpanId!)
       })
     }),
   )

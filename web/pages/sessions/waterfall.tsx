@@ -32,8 +32,8 @@ function spansOf(events: readonly TraceEvent[]): Map<string, Span> {
     const { traceId, spanId, parentSpanId } = event.metadata ?? {}
     if (text(traceId) === '' || text(spanId) === '') continue
     const id = `${text(traceId)}:${text(spanId)}`
-    const known = spans.get(id)
-    if (known !== undefined && known.event.type !== 'authz.evaluated') continue
+    const existingSpan = spans.get(id)
+    if (existingSpan !== undefined && existingSpan.event.type !== 'authz.evaluated') continue
     const startMs = preciseMs(event.occurredAt)
     spans.set(id, { event, id, parentId: `${text(traceId)}:${text(parentSpanId)}`, startMs, children: [] })
   }
@@ -42,8 +42,8 @@ function spansOf(events: readonly TraceEvent[]): Map<string, Span> {
 
 /** Milliseconds with the digits that a Date does not have. */
 function preciseMs(time: string): number {
-  const rest = /\.\d{3}(\d{1,6})/.exec(time)?.[1]
-  return Date.parse(time) + (rest === undefined ? 0 : Number(`0.${rest}`))
+  const extraDigits = /\.\d{3}(\d{1,6})/.exec(time)?.[1]
+  return Date.parse(time) + (extraDigits === undefined ? 0 : Number(`0.${extraDigits}`))
 }
 
 /**
@@ -61,20 +61,20 @@ export function spanRows(events: readonly TraceEvent[]): SpanRow[] {
   }
   const originMs = byStart[0]?.startMs ?? 0
   const rows: SpanRow[] = []
-  const seen = new Set<Span>()
+  const visitedSpans = new Set<Span>()
   // Without recursion: a chain may be as long as the session.
   const add = (top: Span): void => {
     const open: [span: Span, level: number][] = [[top, 1]]
     for (let next = open.pop(); next !== undefined; next = open.pop()) {
       const [span, level] = next
-      if (seen.has(span)) continue
-      seen.add(span)
+      if (visitedSpans.has(span)) continue
+      visitedSpans.add(span)
       rows.push(rowOf(span, level, rows.length + 1, originMs))
       for (const child of span.children.toReversed()) open.push([child, level + 1])
     }
   }
   tops.forEach(add)
-  if (seen.size < spans.size) byStart.forEach(add)
+  if (visitedSpans.size < spans.size) byStart.forEach(add)
   return rows
 }
 
@@ -166,12 +166,17 @@ const tones = new Map([
 function Bar({ row, totalMs }: { row: SpanRow; totalMs: number }) {
   const percent = (ms: number): number =>
     totalMs === 0 ? 0 : Math.min(100, Math.max(0, (ms / totalMs) * 100))
-  const left = percent(row.startMs)
+  const startPercent = percent(row.startMs)
   const width = Math.max(0.5, percent(row.durationMs ?? 0))
   const tone = tones.get(row.event.outcome) ?? ' other'
   return (
     <span class={`span-bar${tone}`} aria-hidden="true">
-      <i style={{ insetInlineStart: `${Math.min(left, 99.5)}%`, width: `${Math.min(width, 100 - left)}%` }} />
+      <i
+        style={{
+          insetInlineStart: `${Math.min(startPercent, 99.5)}%`,
+          width: `${Math.min(width, 100 - startPercent)}%`,
+        }}
+      />
     </span>
   )
 }

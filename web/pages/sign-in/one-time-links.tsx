@@ -21,8 +21,8 @@ export function Setup() {
   const submit = async (form: FormData): Promise<void> => {
     await run(async () => {
       const email = String(form.get('email'))
-      const found = await api.createOwner({ token, email, password: String(form.get('password')) })
-      enter(found)
+      const newSession = await api.createOwner({ token, email, password: String(form.get('password')) })
+      enter(newSession)
       navigate('/', { replace: true })
     })
   }
@@ -113,8 +113,8 @@ export function AcceptInvitation() {
       </CredentialForm>
     )
   }
-  const found = invitation.value
-  if (found === null && problem.value?.status === 403) {
+  const invitationView = invitation.value
+  if (invitationView === null && problem.value?.status === 403) {
     return (
       <AloneNote title="Invitation not valid">
         <Problem error={problem.value} />
@@ -128,10 +128,10 @@ export function AcceptInvitation() {
     <CredentialForm
       title="Accept invitation"
       action="Accept invitation"
-      busy={busy.value || !found}
+      busy={busy.value || !invitationView}
       onSubmit={accept}
     >
-      {found && <Invited invitation={found} />}
+      {invitationView && <Invited invitation={invitationView} />}
       {problem.value && <Problem error={problem.value} />}
     </CredentialForm>
   )

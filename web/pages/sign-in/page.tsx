@@ -14,9 +14,9 @@ import { SecondFactor } from '../settings/account/second-factor.tsx'
 export function SignIn() {
   const { busy, problem, run } = useTask()
   const pendingToken = useSignal<string | null>(null)
-  const finish = (found: Session): void => {
+  const finish = (newSession: Session): void => {
     const to = safeReturn(query.peek().get('to'))
-    enter(found)
+    enter(newSession)
     navigate(to, { replace: true })
   }
   const submit = async (form: FormData): Promise<void> => {
@@ -25,10 +25,10 @@ export function SignIn() {
         finish(await api.signInWithCode({ token: pendingToken.value, code: String(form.get('code')) }))
         return
       }
-      const who = { email: String(form.get('email')), password: String(form.get('password')) }
-      const found = await api.signIn(who)
-      if ('secondFactor' in found) pendingToken.value = found.token
-      else finish(found)
+      const credentials = { email: String(form.get('email')), password: String(form.get('password')) }
+      const signInResult = await api.signIn(credentials)
+      if ('secondFactor' in signInResult) pendingToken.value = signInResult.token
+      else finish(signInResult)
     })
   }
   if (pendingToken.value !== null) {
@@ -64,7 +64,7 @@ export function SignIn() {
   )
 }
 
-const refusals: { [why: string]: string } = {
+const refusals: { [reason: string]: string } = {
   unreachable: 'The identity provider does not respond. Try again, or sign in with your password.',
   failed: 'The identity provider could not confirm your identity. Try again, or sign in with your password.',
   expired: 'This sign-in expired, or began in another browser. Try again.',
@@ -121,9 +121,9 @@ function signInAdvice(error: ApiError) {
 export function SecondFactorNeeded() {
   const { data: orgs, error } = useRecords<OwnOrg[]>({ key: 'orgs', fetch: identityApi.orgs })
   const { problem, run } = useTask()
-  const who = session.value
-  if (who === null) return null
-  const others = (orgs.value ?? []).filter(({ id }) => id !== who.org.id)
+  const currentSession = session.value
+  if (currentSession === null) return null
+  const otherOrgs = (orgs.value ?? []).filter(({ id }) => id !== currentSession.org.id)
   const failure = problem.value ?? error.value
   const open = (org: OwnOrg) =>
     run(async () => enter(await changingCookie(() => identityApi.switchOrg(org.id))))
@@ -131,7 +131,7 @@ export function SecondFactorNeeded() {
     <AloneNote title="Second factor required">
       <p>
         <strong>
-          <Text value={who.org.name} max={80} />
+          <Text value={currentSession.org.name} max={80} />
         </strong>{' '}
         requires a second factor. Set one up to continue. You need your password and an authenticator app.
       </p>
@@ -143,7 +143,7 @@ export function SecondFactorNeeded() {
       />
       {failure && <Problem error={failure} />}
       <div class="ways-out">
-        {others.map((org) => (
+        {otherOrgs.map((org) => (
           <button key={org.id} type="button" class="button quiet" onClick={() => void open(org)}>
             Open <Text value={org.name} max={40} />
           </button>
@@ -153,7 +153,7 @@ export function SecondFactorNeeded() {
         </button>
       </div>
       <p class="muted">
-        Signed in as <Text value={who.account.email} max={80} />.
+        Signed in as <Text value={currentSession.account.email} max={80} />.
       </p>
     </AloneNote>
   )

@@ -29,9 +29,9 @@ const pageName = (page: string): string => (page === '' ? 'no page' : page)
 /** Lists pages over the budget as text, too, because colour alone is not accessible. */
 export function Budget({ pages, showSite }: { pages: PageCost[]; showSite: boolean }) {
   const field = useId()
-  const of = budget()
-  const over = pages.filter((page) => page.tokens > of).length
-  const highest = Math.max(of, ...pages.map((page) => page.tokens))
+  const tokenBudget = budget()
+  const overCount = pages.filter((page) => page.tokens > tokenBudget).length
+  const highest = Math.max(tokenBudget, ...pages.map((page) => page.tokens))
   const set = (text: string): void => {
     const tokens = readBudget(text)
     if (tokens === null) return
@@ -48,7 +48,7 @@ export function Budget({ pages, showSite }: { pages: PageCost[]; showSite: boole
             id={field}
             inputMode="numeric"
             size={6}
-            value={`${of}`}
+            value={`${tokenBudget}`}
             title="Stored in this browser"
             onChange={(event) => {
               set(event.currentTarget.value)
@@ -58,16 +58,16 @@ export function Budget({ pages, showSite }: { pages: PageCost[]; showSite: boole
         </label>
       </header>
       <p class="muted">
-        {over === 0
-          ? `${counted(pages.length, 'page')}, all within ${count(of)} tokens.`
-          : `${count(over)} of ${counted(pages.length, 'page')} over ${count(of)} tokens.`}
+        {overCount === 0
+          ? `${counted(pages.length, 'page')}, all within ${count(tokenBudget)} tokens.`
+          : `${count(overCount)} of ${counted(pages.length, 'page')} over ${count(tokenBudget)} tokens.`}
       </p>
       <ul>
         {pages.slice(0, shownMax).map((page) => (
           <PageLine
             key={`${page.siteId}\n${page.page}`}
             cost={page}
-            of={of}
+            of={tokenBudget}
             highest={highest}
             showSite={showSite}
           />
@@ -81,8 +81,8 @@ export function Budget({ pages, showSite }: { pages: PageCost[]; showSite: boole
 }
 
 function PageLine(props: { cost: PageCost; of: number; highest: number; showSite: boolean }) {
-  const { cost, of, highest, showSite } = props
-  const isOver = cost.tokens > of
+  const { cost, of: tokenBudget, highest, showSite } = props
+  const isOver = cost.tokens > tokenBudget
   const search = withQuery(place.value.search, { page: [cost.page], show: [] })
   return (
     <li class={isOver ? 'over' : ''}>
@@ -96,12 +96,12 @@ function PageLine(props: { cost: PageCost; of: number; highest: number; showSite
       </a>
       <span class="budget-track" aria-hidden="true">
         <i style={{ width: `${(100 * cost.tokens) / highest}%` }} />
-        <b style={{ left: `${(100 * of) / highest}%` }} />
+        <b style={{ left: `${(100 * tokenBudget) / highest}%` }} />
       </span>
       <span class="budget-number">
         {cost.estimated && '≈ '}
         <b>{count(cost.tokens)}</b>
-        <small>{isOver ? `${count(cost.tokens - of)} over` : counted(cost.tools, 'tool')}</small>
+        <small>{isOver ? `${count(cost.tokens - tokenBudget)} over` : counted(cost.tools, 'tool')}</small>
       </span>
     </li>
   )

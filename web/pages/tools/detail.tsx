@@ -34,7 +34,7 @@ export function ToolDetail({ siteId, name, row, period }: ToolDetailProps) {
   useEffect(() => {
     const stop = new AbortController()
     load(siteId, name, stop.signal).then(
-      (found) => (opened.value = found),
+      (result) => (opened.value = result),
       (error: unknown) => {
         if (stop.signal.aborted) return
         if (!(error instanceof ApiError)) throw error

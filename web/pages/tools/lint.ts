@@ -61,8 +61,8 @@ function wordsOf(name: string): string[] {
 }
 
 export function writingWord(name: string): string | null {
-  const own = wordsOf(name.split('.').at(-1) ?? '')[0] ?? ''
-  if (verbsOrThings.has(own)) return own
+  const firstWord = wordsOf(name.split('.').at(-1) ?? '')[0] ?? ''
+  if (verbsOrThings.has(firstWord)) return firstWord
   return wordsOf(name).find((word) => writingVerbs.has(word)) ?? null
 }
 
@@ -78,9 +78,9 @@ function* texts(
   if (typeof value === 'string') yield { text: value, where: place }
   if (typeof value !== 'object' || value === null || depth >= depthMax) return
   for (const [name, inner] of Object.entries(value)) {
-    const where = `${place}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
-    if (!Array.isArray(value)) yield { text: name, where }
-    yield* texts(inner, where, depth + 1)
+    const textPath = `${place}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
+    if (!Array.isArray(value)) yield { text: name, where: textPath }
+    yield* texts(inner, textPath, depth + 1)
   }
 }
 
@@ -93,17 +93,17 @@ function hiddenCharacters(text: string): string[] {
 
 /** Findings by severity. A finding that occurs in several places is reported once, at the first. */
 export function lint(name: string, tool: JsonObject): Finding[] {
-  const found = new Map<string, Finding>()
-  const add = (code: FindingCode, message: string, where: string): void => {
-    if (!found.has(code + message)) found.set(code + message, { code, message, where })
+  const findings = new Map<string, Finding>()
+  const add = (code: FindingCode, message: string, textPath: string): void => {
+    if (!findings.has(code + message)) findings.set(code + message, { code, message, where: textPath })
   }
   let looked = 0
-  for (const { text, where } of texts(tool, '', 0)) {
+  for (const { text, where: textPath } of texts(tool, '', 0)) {
     if ((looked += 1) > textsMax) break
     for (const { pattern, message } of instructionSigns)
-      if (pattern.test(text)) add('instructions', message, where)
+      if (pattern.test(text)) add('instructions', message, textPath)
     const hidden = hiddenCharacters(text)
-    if (hidden.length > 0) add('hidden', `has hidden characters: ${hidden.slice(0, 5).join(', ')}`, where)
+    if (hidden.length > 0) add('hidden', `has hidden characters: ${hidden.slice(0, 5).join(', ')}`, textPath)
   }
   if (!nameRule.test(name))
     add(
@@ -120,7 +120,7 @@ export function lint(name: string, tool: JsonObject): Finding[] {
     typeof hints === 'object' && hints !== null && !Array.isArray(hints) && hints['readOnlyHint'] === true
   if (readOnly && word !== null)
     add('read_only', `claims to be read-only, but its name contains “${word}”`, '/annotations/readOnlyHint')
-  return [...found.values()]
+  return [...findings.values()]
 }
 
 export const findingNames: { [code in FindingCode]: string } = {

@@ -46,14 +46,14 @@ export default function ToolsPage() {
   const registry = usePushed(toolsQuery, calls.data, 3_000)
   const period = calls.data.value?.period ?? null
   const error = registry.error.value ?? calls.error.value
-  const known = registry.data.value
+  const pushedTools = registry.data.value
   return (
     <>
       <RangeBar title="WebMCP Tools" period={period} connection={calls.connection} />
       <div class={calls.stale.value ? 'page tools stale' : 'page tools'} aria-busy={calls.stale.value}>
         {error && <Problem error={error} onRetry={registry.refetch} />}
-        {known && calls.data.value && (
-          <Body registry={known} calls={calls.data.value} period={calls.data.value.period} />
+        {pushedTools && calls.data.value && (
+          <Body registry={pushedTools} calls={calls.data.value} period={calls.data.value.period} />
         )}
       </div>
     </>
@@ -91,7 +91,7 @@ function Body({ registry, calls, period }: { registry: Pushed<Tool>; calls: Tool
   const site = query.value.get('site')
   const name = query.value.get('tool')
   if (site !== null && name !== null) {
-    const row = rows.find((one) => one.siteId === site && one.name === name) ?? null
+    const row = rows.find((toolRow) => toolRow.siteId === site && toolRow.name === name) ?? null
     return <ToolDetail key={`${site}\n${name}`} siteId={site} name={name} row={row} period={period} />
   }
   return <Overview rows={rows} hasMore={hasMore} calls={calls} compare={compares(period, choice)} />
@@ -217,8 +217,8 @@ const showNames: { [show in Show]: string } = {
 }
 
 function set(changes: { [name: string]: string[] }, replace = false): void {
-  const here = place.peek()
-  navigate(here.path + withQuery(here.search, changes), { replace })
+  const currentPlace = place.peek()
+  navigate(currentPlace.path + withQuery(currentPlace.search, changes), { replace })
 }
 
 function Filters({ rows }: { rows: ToolRow[] }) {

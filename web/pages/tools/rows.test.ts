@@ -5,7 +5,7 @@ import type { ToolCalls } from '../../api/api.ts'
 import type { Tool } from '../../api/registry-api.ts'
 import { pageCosts, summaryOf, toolRows, toolFilterOf, filterTools } from './rows.ts'
 
-const tool = (name: string, more: Partial<Tool> = {}): Tool => ({
+const tool = (name: string, fields: Partial<Tool> = {}): Tool => ({
   siteId: 'shop',
   name,
   enabled: true,
@@ -16,7 +16,7 @@ const tool = (name: string, more: Partial<Tool> = {}): Tool => ({
   changedAt: '',
   removedAt: null,
   tool: { description: 'Does it.', page: '/cart' },
-  ...more,
+  ...fields,
 })
 
 const calls = (rows: ToolCalls['rows']): ToolCalls =>
@@ -78,14 +78,14 @@ test('law: pages add up to the total, and every filter returns a subset of the r
   const tools = fc.uniqueArray(
     fc.record({ name: fc.string({ minLength: 1 }), tokens: fc.nat(9_999), page: fc.string() }),
     {
-      selector: (one) => one.name,
+      selector: (entry) => entry.name,
       maxLength: 30,
     },
   )
   fc.assert(
-    fc.property(tools, fc.string(), (given, text) => {
+    fc.property(tools, fc.string(), (entries, text) => {
       const rows = toolRows(
-        given.map(({ name, tokens, page }) => tool(name, { tokens, tool: { page, description: 'x' } })),
+        entries.map(({ name, tokens, page }) => tool(name, { tokens, tool: { page, description: 'x' } })),
         null,
       )
       const total = pageCosts(rows).reduce((sum, page) => sum + page.tokens, 0)

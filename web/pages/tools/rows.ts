@@ -41,13 +41,13 @@ const key = (siteId: string, name: string): string => JSON.stringify([siteId, na
 
 /** Registered tools, then called names that are not registered. */
 export function toolRows(tools: Tool[], calls: ToolCalls | null): ToolRow[] {
-  const called = new Map((calls?.rows ?? []).map((row) => [key(row.siteId, row.name ?? ''), row]))
+  const callsByTool = new Map((calls?.rows ?? []).map((row) => [key(row.siteId, row.name ?? ''), row]))
   const rows = tools.map((tool) => {
-    const call = called.get(key(tool.siteId, tool.name))
-    called.delete(key(tool.siteId, tool.name))
+    const call = callsByTool.get(key(tool.siteId, tool.name))
+    callsByTool.delete(key(tool.siteId, tool.name))
     return rowOf(tool, call)
   })
-  for (const call of called.values()) {
+  for (const call of callsByTool.values()) {
     if (call.name === null || call.count === 0) continue
     rows.push(rowOf(unregistered(call.siteId, call.name), call, false))
   }
@@ -56,26 +56,26 @@ export function toolRows(tools: Tool[], calls: ToolCalls | null): ToolRow[] {
 
 /** A row for all other calls, so that the rows add up to the calls of the range. */
 function withRest(rows: ToolRow[], { executed }: ToolCalls): ToolRow[] {
-  const rest = rows.reduce((left, row) => left - row.calls, executed.count)
-  if (rest <= 0) return rows
-  const before = Math.max(
+  const remainder = rows.reduce((total, row) => total - row.calls, executed.count)
+  if (remainder <= 0) return rows
+  const previousRemainder = Math.max(
     0,
-    rows.reduce((left, row) => left - row.before, executed.before),
+    rows.reduce((total, row) => total - row.before, executed.before),
   )
   const row = rowOf(unregistered('', '(other or no tool)'), undefined, false)
-  return [...rows, { ...row, calls: rest, before, isRest: true }]
+  return [...rows, { ...row, calls: remainder, before: previousRemainder, isRest: true }]
 }
 
 type Call = ToolCalls['rows'][number]
 
 function rowOf(tool: Tool, call: Call | undefined, registered = true): ToolRow {
-  const sent: JsonObject = tool.tool
+  const descriptor: JsonObject = tool.tool
   return {
     siteId: tool.siteId,
     name: tool.name,
-    title: textOf(sent['title']) || null,
-    page: textOf(sent['page']),
-    group: textOf(sent['group']),
+    title: textOf(descriptor['title']) || null,
+    page: textOf(descriptor['page']),
+    group: textOf(descriptor['group']),
     enabled: tool.enabled,
     tokens: tool.tokens,
     estimated: tool.tokensEstimated,
@@ -87,7 +87,7 @@ function rowOf(tool: Tool, call: Call | undefined, registered = true): ToolRow {
     took: call?.took ?? null,
     version: tool.version,
     changedAt: tool.changedAt,
-    findings: registered ? lint(tool.name, sent) : [],
+    findings: registered ? lint(tool.name, descriptor) : [],
     registered,
   }
 }
@@ -112,15 +112,15 @@ export function pageCosts(rows: ToolRow[]): PageCost[] {
   const pages = new Map<string, PageCost>()
   for (const row of rows) {
     if (!row.registered || !row.enabled) continue
-    const at = key(row.siteId, row.page)
-    const cost = pages.get(at) ?? {
+    const pageKey = key(row.siteId, row.page)
+    const cost = pages.get(pageKey) ?? {
       siteId: row.siteId,
       page: row.page,
       tools: 0,
       tokens: 0,
       estimated: false,
     }
-    pages.set(at, {
+    pages.set(pageKey, {
       ...cost,
       tools: cost.tools + 1,
       tokens: cost.tokens + row.tokens,
@@ -146,7 +146,7 @@ export function summaryOf(rows: ToolRow[]): ToolSummary {
   const registered = rows.filter((row) => row.registered)
   const enabled = registered.filter((row) => row.enabled)
   const never = registered.filter(isNeverCalled)
-  const sum = (of: ToolRow[]): number => of.reduce((total, row) => total + row.tokens, 0)
+  const sum = (summedRows: ToolRow[]): number => summedRows.reduce((total, row) => total + row.tokens, 0)
   return {
     tools: registered.length,
     disabled: registered.length - enabled.length,

@@ -16,8 +16,8 @@ test('fields, nesting, arrays and limits become rows', () => {
       either: { anyOf: [{ type: 'string' }, { type: 'null' }] },
     },
   }
-  const { rows, more } = schemaTable(schema)
-  expect(more).toBe(false)
+  const { rows, more: hasMore } = schemaTable(schema)
+  expect(hasMore).toBe(false)
   expect(rows.map(({ name, depth, type, required }) => [name, depth, type, required])).toEqual([
     ['query', 0, 'string', true],
     ['page', 0, 'integer', false],

@@ -8,17 +8,17 @@ const choicesMax = 12
 export function SchemaView({
   title,
   schema,
-  none,
+  none: emptyText,
 }: {
   title: string
   schema: Json | undefined
   none: string
 }) {
-  const { rows, more } = schemaTable(schema)
+  const { rows, more: hasMore } = schemaTable(schema)
   return (
     <section class="panel schema-view">
       <h3>{title}</h3>
-      {schema == null && <p class="muted">{none}</p>}
+      {schema == null && <p class="muted">{emptyText}</p>}
       {schema != null && rows.length === 0 && (
         <p>
           <Text value={typeOf(schema)} max={80} /> <span class="muted">without properties</span>
@@ -42,7 +42,9 @@ export function SchemaView({
           </table>
         </div>
       )}
-      {more && <p class="muted">Not all fields are shown. The full descriptor is at the end of this page.</p>}
+      {hasMore && (
+        <p class="muted">Not all fields are shown. The full descriptor is at the end of this page.</p>
+      )}
     </section>
   )
 }
@@ -120,7 +122,7 @@ export function typeOf(schema: Json | undefined, depth = 0): string {
   if (schema['const'] !== undefined) return `constant ${JSON.stringify(schema['const'])}`
   if (type === 'array') return items === undefined ? 'array' : `array of ${typeOf(items, depth + 1)}`
   if (typeof type === 'string') return type
-  if (Array.isArray(type)) return type.map((one) => `${one}`).join(' or ')
+  if (Array.isArray(type)) return type.map((typeName) => `${typeName}`).join(' or ')
   for (const member of ['anyOf', 'oneOf', 'allOf']) {
     const forms = schema[member]
     if (!Array.isArray(forms) || forms.length === 0) continue
@@ -159,14 +161,14 @@ const textOf = (value: Json): string => (typeof value === 'string' ? value : JSO
 /** The fields of an object schema, nested fields below their parent. */
 export function schemaTable(schema: Json | undefined): SchemaTable {
   const rows: SchemaRow[] = []
-  let more = false
-  const walk = (of: Json | undefined, depth: number): void => {
-    if (!isObject(of) || depth > depthMax) return
-    const required = Array.isArray(of['required']) ? of['required'] : []
-    const members = isObject(of['properties']) ? Object.entries(of['properties']) : []
+  let hasMore = false
+  const walk = (subschema: Json | undefined, depth: number): void => {
+    if (!isObject(subschema) || depth > depthMax) return
+    const required = Array.isArray(subschema['required']) ? subschema['required'] : []
+    const members = isObject(subschema['properties']) ? Object.entries(subschema['properties']) : []
     for (const [name, inner] of members) {
       if (rows.length >= rowsMax) {
-        more = true
+        hasMore = true
         return
       }
       const field = isObject(inner) ? inner : {}
@@ -184,10 +186,10 @@ export function schemaTable(schema: Json | undefined): SchemaTable {
       walk(field['type'] === 'array' ? field['items'] : field, depth + 1)
     }
     for (const member of ['anyOf', 'oneOf', 'allOf']) {
-      const forms = of[member]
+      const forms = subschema[member]
       if (Array.isArray(forms)) for (const form of forms) walk(form, depth + (members.length > 0 ? 1 : 0))
     }
   }
   walk(schema, 0)
-  return { rows, more }
+  return { rows, more: hasMore }
 }

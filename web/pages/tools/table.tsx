@@ -23,13 +23,15 @@ interface ToolTableProps {
   csv: CsvFile<ToolRow>
 }
 
-export function ToolTable({ rows, all, showSite, compare, csv }: ToolTableProps) {
+export function ToolTable({ rows, all: totalCount, showSite, compare, csv }: ToolTableProps) {
   return (
     <DataTable
       title="Tools"
       firstRows={6}
       about={
-        rows.length === all ? `${count(all)} registered or called` : `${count(rows.length)} of ${count(all)}`
+        rows.length === totalCount
+          ? `${count(totalCount)} registered or called`
+          : `${count(rows.length)} of ${count(totalCount)}`
       }
       csv={csv}
       columns={columnsOf(showSite, compare)}
@@ -99,15 +101,19 @@ function columnsOf(showSite: boolean, compare: boolean): Column<ToolRow>[] {
 }
 
 /** Accurate to 2 %. CSV has milliseconds with the significant digits. */
-function took(name: string, says: string, of: (row: ToolRow) => number | null | undefined): Column<ToolRow> {
+function took(
+  name: string,
+  says: string,
+  readValue: (row: ToolRow) => number | null | undefined,
+): Column<ToolRow> {
   return {
     name,
     about: `${says}, accurate to 2 %. Calls without a duration are not counted.`,
     unit: 'ms',
-    value: (row) => of(row) ?? null,
-    csv: (row) => sketchedCell(of(row)),
+    value: (row) => readValue(row) ?? null,
+    csv: (row) => sketchedCell(readValue(row)),
     show: (row) => {
-      const ms = of(row)
+      const ms = readValue(row)
       return ms == null ? '' : exactDuration(ms)
     },
     number: true,

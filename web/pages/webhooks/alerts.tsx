@@ -18,7 +18,7 @@ export function Alerts({ incidents, may, busy, onAcknowledge }: AlertsProps) {
   const open = unresolved.filter(({ status }) => status === 'open').length
   const pending = unresolved.filter(({ status }) => status === 'pending').length
   const acknowledged = unresolved.length - open - pending
-  const about = [
+  const stateTexts = [
     open === 0 ? 'none open' : `${open} open`,
     ...(pending === 0 ? [] : [`${pending} pending`]),
     ...(acknowledged === 0 ? [] : [`${acknowledged} acknowledged`]),
@@ -26,7 +26,7 @@ export function Alerts({ incidents, may, busy, onAcknowledge }: AlertsProps) {
   return (
     <DataTable
       title="Alerts"
-      about={about.join(', ')}
+      about={stateTexts.join(', ')}
       csv={{ page: 'webhooks', table: 'alerts' }}
       columns={columnsOf({ may, busy, onAcknowledge })}
       rows={incidents}

@@ -16,12 +16,12 @@ const filters: [DeliveryStatus | null, string][] = [
 ]
 
 function set(changes: { [name: string]: string[] }): void {
-  const here = place.peek()
-  navigate(here.path + withQuery(here.search, changes))
+  const currentPlace = place.peek()
+  navigate(currentPlace.path + withQuery(currentPlace.search, changes))
 }
 
 /** `of`: the name of the filtered endpoint. */
-function Filters({ filter, of }: { filter: DeliveryFilter; of: string | null }) {
+function Filters({ filter, of: endpointName }: { filter: DeliveryFilter; of: string | null }) {
   return (
     <div class="log-filters" role="group" aria-label="Filters">
       {filters.map(([status, label]) => (
@@ -35,12 +35,12 @@ function Filters({ filter, of }: { filter: DeliveryFilter; of: string | null }) 
           {label}
         </button>
       ))}
-      {of !== null && (
+      {endpointName !== null && (
         <button type="button" class="button" onClick={() => set({ endpoint: [] })}>
           <span class="visually-hidden">Remove filter </span>
           endpoint{' '}
           <b>
-            <Text value={of} max={40} />
+            <Text value={endpointName} max={40} />
           </b>
           <span aria-hidden="true">×</span>
         </button>
@@ -61,10 +61,10 @@ export function DeliveryLog({
   const { filter, deliveries, endpoints } = shown
   const names = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint.label || endpoint.url]))
   const isFiltered = filter.status !== null || filter.endpointId !== null
-  const of = filter.endpointId === null ? null : (names.get(filter.endpointId) ?? filter.endpointId)
+  const endpointName = filter.endpointId === null ? null : (names.get(filter.endpointId) ?? filter.endpointId)
   return (
     <>
-      {(isFiltered || deliveries.length > 0) && <Filters filter={filter} of={of} />}
+      {(isFiltered || deliveries.length > 0) && <Filters filter={filter} of={endpointName} />}
       <DataTable
         title="Deliveries"
         about={

@@ -206,12 +206,12 @@ function Attempts({ list }: { list: Attempt[] }) {
 
 /** Shown only to roles that may see the secret, because the signature lets a reader test guesses of it. */
 function Request({ id, attempts }: { id: string; attempts: number }) {
-  const found = useSignal<SentRequest | null>(null)
+  const sentRequest = useSignal<SentRequest | null>(null)
   const problem = useSignal<ApiError | null>(null)
   useEffect(() => {
     const stop = new AbortController()
     webhookApi.request(id, stop.signal).then(
-      (request) => (found.value = request),
+      (request) => (sentRequest.value = request),
       (error: unknown) => {
         if (stop.signal.aborted) return
         if (!(error instanceof ApiError)) throw error
@@ -221,8 +221,8 @@ function Request({ id, attempts }: { id: string; attempts: number }) {
     return () => stop.abort()
   }, [attempts])
   if (problem.value) return <Problem error={problem.value} />
-  if (!found.value) return null
-  const { method, url, headers, body } = found.value
+  if (!sentRequest.value) return null
+  const { method, url, headers, body } = sentRequest.value
   const bytes = new TextEncoder().encode(body).length
   return (
     <section class="panel lead">

@@ -44,8 +44,10 @@ export function healthOf(endpoint: Endpoint): Health {
 
 /** Splits an error of the form `code: message`. */
 export function errorParts(error: string): { code: string; message: string } {
-  const at = error.indexOf(': ')
-  return at === -1 ? { code: error, message: '' } : { code: error.slice(0, at), message: error.slice(at + 2) }
+  const separatorIndex = error.indexOf(': ')
+  return separatorIndex === -1
+    ? { code: error, message: '' }
+    : { code: error.slice(0, separatorIndex), message: error.slice(separatorIndex + 2) }
 }
 
 const advice: { [code: string]: string } = {

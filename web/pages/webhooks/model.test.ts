@@ -5,7 +5,7 @@ import type { Delivery, Endpoint } from '../../api/webhook-api.ts'
 import { createWebhooksModel, deliveryFilterOf, joined } from './model.ts'
 import { adviceFor, errorParts, healthOf } from './labels.ts'
 
-const delivery = (id: string, more: Partial<Delivery> = {}): Delivery => ({
+const delivery = (id: string, fields: Partial<Delivery> = {}): Delivery => ({
   id,
   endpointId: null,
   url: 'http://x/',
@@ -17,7 +17,7 @@ const delivery = (id: string, more: Partial<Delivery> = {}): Delivery => ({
   lastStatus: null,
   scheduledAt: '',
   deliveredAt: null,
-  ...more,
+  ...fields,
 })
 
 test('joining lists each delivery once, in its newest state', () => {
@@ -28,17 +28,17 @@ test('joining lists each delivery once, in its newest state', () => {
         newest.map((id) => delivery(id, { attempts: 2 })),
         older.map((id) => delivery(id, { attempts: 1 })),
       )
-      expect(new Set(list.map((one) => one.id)).size).toBe(list.length)
+      expect(new Set(list.map((item) => item.id)).size).toBe(list.length)
       expect(list.length).toBe(new Set([...newest, ...older]).size)
-      for (const id of newest) expect(list.find((one) => one.id === id)?.attempts).toBe(2)
+      for (const id of newest) expect(list.find((item) => item.id === id)?.attempts).toBe(2)
     }),
   )
 })
 
 test('the URL filters by known states only', () => {
-  const of = (search: string) => deliveryFilterOf(new URLSearchParams(search))
-  expect(of('status=dead_letter&endpoint=ep_1')).toEqual({ status: 'dead_letter', endpointId: 'ep_1' })
-  expect(of('status=constructor&endpoint=')).toEqual({ status: null, endpointId: null })
+  const filterOf = (search: string) => deliveryFilterOf(new URLSearchParams(search))
+  expect(filterOf('status=dead_letter&endpoint=ep_1')).toEqual({ status: 'dead_letter', endpointId: 'ep_1' })
+  expect(filterOf('status=constructor&endpoint=')).toEqual({ status: null, endpointId: null })
 })
 
 test('older pages remain when the newest page is refreshed', async () => {
@@ -52,7 +52,7 @@ test('older pages remain when the newest page is refreshed', async () => {
     notices: async () => [],
     incidents: async () => [],
   })
-  const ids = () => model.shown.value?.deliveries.map((one) => one.id)
+  const ids = () => model.shown.value?.deliveries.map((item) => item.id)
   model.start({ status: null, endpointId: null })
   await Bun.sleep(1)
   expect([ids(), model.hasOlder.value]).toEqual([['d', 'c'], true])
@@ -73,7 +73,7 @@ test('labels for health and errors, and advice', () => {
     lastSuccessAt: 'x',
     delivered: 1,
   }
-  const health = (more: object) => healthOf({ ...endpoint, ...more } as unknown as Endpoint).label
+  const health = (fields: object) => healthOf({ ...endpoint, ...fields } as unknown as Endpoint).label
   expect(health({})).toBe('healthy')
   expect(health({ failingSince: 'x' })).toBe('failing')
   expect(health({ status: 'paused', pausedReason: 'failing', failingSince: 'x' })).toBe('paused: failing')

@@ -118,10 +118,10 @@ async function loadOlder(state: State): Promise<void> {
   await showingErrors(state, stop, async () => {
     const page = await state.source.deliveries(state.filter, from, stop)
     if (stop.aborted) return
-    const before = state.shown.peek()
-    state.older = joined(before?.deliveries ?? [], page.deliveries)
+    const previousView = state.shown.peek()
+    state.older = joined(previousView?.deliveries ?? [], page.deliveries)
     state.cursor.value = page.nextCursor
-    if (before) state.shown.value = { ...before, deliveries: state.older }
+    if (previousView) state.shown.value = { ...previousView, deliveries: state.older }
   })
 }
 

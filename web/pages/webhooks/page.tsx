@@ -31,11 +31,11 @@ function useActions(model: WebhooksModel) {
     message.value = ''
     void task.run(work).then(model.refresh)
   }
-  const act = (what: EndpointAction, endpoint: Endpoint): void => {
-    if (what === 'test') run(async () => openDelivery(await webhookApi.testEndpoint(endpoint.id)))
-    else if (what === 'range') range.value = endpoint
-    else if (what === 'rotate') rotating.value = endpoint
-    else run(async () => void (message.value = await done(what, endpoint)))
+  const act = (action: EndpointAction, endpoint: Endpoint): void => {
+    if (action === 'test') run(async () => openDelivery(await webhookApi.testEndpoint(endpoint.id)))
+    else if (action === 'range') range.value = endpoint
+    else if (action === 'rotate') rotating.value = endpoint
+    else run(async () => void (message.value = await applyAction(action, endpoint)))
   }
   const replayDead = (): void => run(async () => void (message.value = await replayAll()))
   const acknowledge = (incident: Incident): void =>
@@ -105,14 +105,14 @@ function Content({ model, actions, may }: { model: WebhooksModel; actions: Actio
 
 function Dialogs({ model, actions }: { model: WebhooksModel; actions: Actions }) {
   const { testUrl, secret, range, rotating, message } = actions
-  const sent = (id: string): void => {
+  const showDelivery = (id: string): void => {
     model.refresh()
     openDelivery(id)
   }
   return (
     <>
       {testUrl.value !== null && (
-        <TestDialog url={testUrl.value} onSent={sent} onClose={() => (testUrl.value = null)} />
+        <TestDialog url={testUrl.value} onSent={showDelivery} onClose={() => (testUrl.value = null)} />
       )}
       {range.value !== null && (
         <RangeDialog
@@ -127,8 +127,8 @@ function Dialogs({ model, actions }: { model: WebhooksModel; actions: Actions })
       {rotating.value !== null && (
         <RotateDialog
           endpoint={rotating.value}
-          onRotated={(made) => {
-            secret.value = { of: rotating.value?.url ?? '', secret: made }
+          onRotated={(newSecret) => {
+            secret.value = { of: rotating.value?.url ?? '', secret: newSecret }
             model.refresh()
           }}
           onClose={() => (rotating.value = null)}
@@ -150,12 +150,12 @@ function Dialogs({ model, actions }: { model: WebhooksModel; actions: Actions })
 
 const overlap = 'Messages are also signed with the old secret for 24 hours.'
 
-async function done(what: 'pause' | 'resume' | 'replay-dead', endpoint: Endpoint): Promise<string> {
-  if (what === 'pause') {
+async function applyAction(action: 'pause' | 'resume' | 'replay-dead', endpoint: Endpoint): Promise<string> {
+  if (action === 'pause') {
     await webhookApi.pause(endpoint.id)
     return 'Endpoint paused. Events are queued until you resume it.'
   }
-  if (what === 'resume') {
+  if (action === 'resume') {
     await webhookApi.resume(endpoint.id)
     return 'Endpoint resumed. Queued events are delivered first.'
   }

@@ -174,10 +174,15 @@ export function packZones(zones: readonly Zone[]): Uint8Array {
 
 export function readZones(zones: Uint8Array): Zone[] {
   const values = new Float64Array(zones.buffer, zones.byteOffset, zones.byteLength / 8)
-  const all: Zone[] = []
-  for (let at = 0; at < values.length; at += 4)
-    all.push({ place: values[at]!, events: values[at + 1]!, minAt: values[at + 2]!, maxAt: values[at + 3]! })
-  return all
+  const zoneList: Zone[] = []
+  for (let index = 0; index < values.length; index += 4)
+    zoneList.push({
+      place: values[index]!,
+      events: values[index + 1]!,
+      minAt: values[index + 2]!,
+      maxAt: values[index + 3]!,
+    })
+  return zoneList
 }
 
 /** Visits the blocks with arrivals after `afterSeq`, which are the rows from `first` to before `end`. */
@@ -243,8 +248,8 @@ export function* bothAhead<Z extends Zone>(
 export function columnsOf(db: Database, { place, checksum }: Zone): PackedColumns | null {
   const cache = caches.get(db)
   if (cache === undefined || checksum === undefined) return readColumns(db, place)
-  const known = cache.get(place)
-  if (known?.checksum === checksum) return openInflated(known.raw)
+  const cachedBlock = cache.get(place)
+  if (cachedBlock?.checksum === checksum) return openInflated(cachedBlock.raw)
   const blob = columnsBlob(db, place)
   if (blob === null) return null
   const raw = inflateBlock(blob)
@@ -314,7 +319,9 @@ export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] =
 
   function hashedText(index: number, row: number): string | null {
     spilled ??= openedBodies().spilled()
-    return spilled.find(([at, of]) => at === row && of === index)?.[2] ?? null
+    return (
+      spilled.find(([spilledRow, spilledField]) => spilledRow === row && spilledField === index)?.[2] ?? null
+    )
   }
 
   return {
@@ -367,8 +374,8 @@ function mayMatch(columns: PackedColumns, { member: index, codes, arrivals }: Cl
 }
 
 function textsBlob(db: Database, place: number, name: 'ids' | 'bodies'): Uint8Array {
-  const known = textsRead(db, place)
-  if (known !== undefined) return known[name]
+  const stashedTexts = textsRead(db, place)
+  if (stashedTexts !== undefined) return stashedTexts[name]
   const blob = readBlob(db, place, name)
   if (blob === null) throw new StoreError('corrupt', `the bodies of block ${place} are missing`)
   return blob

@@ -120,8 +120,8 @@ export function packSealedColumns(columns: Uint8Array): Uint8Array | null {
   const packed = packSealed(values, rows)
   const again = openBlock(packed)
   const isSame = (column: Float64Array, index: number): boolean => {
-    const other = again.column(index)
-    return column.every((value, row) => Object.is(value, other[row]))
+    const repackedColumn = again.column(index)
+    return column.every((value, row) => Object.is(value, repackedColumn[row]))
   }
   return values.every(isSame) ? packed : null
 }

@@ -52,12 +52,12 @@ test('every block is found in its row, and no other place is', () => {
       const { db, rows } = table()
       for (const group of groups) writeGroup(db, group)
       expect(rows()).toBe(groups.length)
-      const all = groups.flat()
-      expect(plain(bodiesBetween(db, 0, 2 ** 50))).toEqual(plain(all))
-      for (const { place, ids, bodies } of all) {
+      const allBodies = groups.flat()
+      expect(plain(bodiesBetween(db, 0, 2 ** 50))).toEqual(plain(allBodies))
+      for (const { place, ids, bodies } of allBodies) {
         expect(Buffer.from(readBlob(db, place, 'ids')!)).toEqual(Buffer.from(ids))
         expect(Buffer.from(readBlob(db, place, 'bodies')!)).toEqual(Buffer.from(bodies))
-        const isBlock = all.some((other) => other.place === place + 1)
+        const isBlock = allBodies.some((body) => body.place === place + 1)
         expect(readBlob(db, place + 1, 'ids') === null).toBe(!isBlock)
         if (!isBlock) expect(idsBefore(db, place + 1)?.place).toBe(place)
       }
@@ -69,17 +69,16 @@ test('every block is found in its row, and no other place is', () => {
 
 test('a range of blocks is deleted, and the others stay', () => {
   fc.assert(
-    fc.property(layouts, fc.nat(), fc.nat(), (groups, one, other) => {
+    fc.property(layouts, fc.nat(), fc.nat(), (groups, number, otherNumber) => {
       const { db } = table()
       for (const group of groups) writeGroup(db, group)
-      const all = groups.flat()
-      const [first, last] = [one % all.length, other % all.length].toSorted((a, b) => a - b) as [
-        number,
-        number,
-      ]
-      deleteBodies(db, all[first]!.place, all[last]!.place)
+      const bodies = groups.flat()
+      const [first, last] = [number % bodies.length, otherNumber % bodies.length].toSorted(
+        (a, b) => a - b,
+      ) as [number, number]
+      deleteBodies(db, bodies[first]!.place, bodies[last]!.place)
       expect(plain(bodiesBetween(db, 0, 2 ** 50))).toEqual(
-        plain([...all.slice(0, first), ...all.slice(last + 1)]),
+        plain([...bodies.slice(0, first), ...bodies.slice(last + 1)]),
       )
     }),
     { numRuns: runs(100) },
@@ -88,8 +87,8 @@ test('a range of blocks is deleted, and the others stay', () => {
 
 test('a row is split before one of its blocks is written, and a damaged one is not', () => {
   const { db, rows } = table()
-  const blocks = [0, 256, 512].map((at): BlockBody => {
-    return { place: 1_000 + at, ids: Buffer.alloc(9, 1), bodies: Buffer.alloc(20, at >> 8) }
+  const blocks = [0, 256, 512].map((offset): BlockBody => {
+    return { place: 1_000 + offset, ids: Buffer.alloc(9, 1), bodies: Buffer.alloc(20, offset >> 8) }
   })
   writeGroup(db, blocks)
   splitAt(db, 1_001) // no block begins there

@@ -33,11 +33,15 @@ function partsOf(place: number, blob: Uint8Array): Part[] {
   const view = new DataView(blob.buffer, blob.byteOffset, blob.byteLength)
   const parts: Part[] = []
   const count = blob[1] ?? 0
-  for (let index = 0, at = headBytes + count * entryBytes; index < count && at <= blob.length; index++) {
+  for (
+    let index = 0, offset = headBytes + count * entryBytes;
+    index < count && offset <= blob.length;
+    index++
+  ) {
     const entry = headBytes + index * entryBytes
     const length = view.getUint32(entry + 4, true)
-    parts.push({ place: place + view.getUint32(entry, true), bytes: blob.subarray(at, at + length) })
-    at += length
+    parts.push({ place: place + view.getUint32(entry, true), bytes: blob.subarray(offset, offset + length) })
+    offset += length
   }
   return parts
 }
@@ -81,7 +85,7 @@ export function readBlob(db: Database, place: number, name: Blob): Uint8Array | 
 export function idsBefore(db: Database, place: number): { place: number; ids: Uint8Array } | null {
   const row = lastRow(db, place, 'ids')
   if (row === null) return null
-  const part = partsOf(row.place, row.blob).findLast((one) => one.place <= place)
+  const part = partsOf(row.place, row.blob).findLast((candidate) => candidate.place <= place)
   return part === undefined ? null : { place: part.place, ids: part.bytes }
 }
 
@@ -123,8 +127,8 @@ export function isGroup({ ids }: BlockBody): boolean {
 export function blocksOf({ place, ids, bodies }: BlockBody): BlockBody[] {
   const texts = new Map(partsOf(place, bodies).map((part) => [part.place, part.bytes]))
   return partsOf(place, ids).flatMap((part) => {
-    const found = texts.get(part.place)
-    return found === undefined ? [] : [{ place: part.place, ids: part.bytes, bodies: found }]
+    const body = texts.get(part.place)
+    return body === undefined ? [] : [{ place: part.place, ids: part.bytes, bodies: body }]
   })
 }
 

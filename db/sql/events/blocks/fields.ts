@@ -77,14 +77,14 @@ export function trustHeights(
   db: Database,
   org: number,
 ): (code: number, hashedText: () => string | null) => number {
-  const known = new Map<number, number>([[0, -1]])
+  const heightByCode = new Map<number, number>([[0, -1]])
   let texts: Map<number, string> | null = null
   return (code, hashedText) => {
     if (isHash(code)) return trustLadder.indexOf(hashedText() ?? '') // two texts may share a hash
-    let height = known.get(code)
+    let height = heightByCode.get(code)
     if (height === undefined) {
       texts ??= termTexts(db, org, member.trust)
-      known.set(code, (height = trustLadder.indexOf(texts.get(code) ?? '')))
+      heightByCode.set(code, (height = trustLadder.indexOf(texts.get(code) ?? '')))
     }
     return height
   }
@@ -127,14 +127,14 @@ export function agentNames(db: Database, org: number): (code: number) => AgentNa
     name: termTexts(db, org, member.name),
     purpose: termTexts(db, org, member.purpose),
   }
-  const others: Agent = { vendor: otherCode, name: otherCode, purpose: otherCode }
+  const otherAgent: Agent = { vendor: otherCode, name: otherCode, purpose: otherCode }
   return (code) => {
-    const agent = agents.get(code) ?? others
-    const named = (field: keyof Agent): CountedName => {
+    const agent = agents.get(code) ?? otherAgent
+    const readName = (field: keyof Agent): CountedName => {
       if (agent[field] === 0) return 'missing'
       return agent[field] === otherCode ? 'other' : { name: texts[field].get(agent[field]) ?? '' }
     }
-    return { vendor: named('vendor'), name: named('name'), purpose: named('purpose') }
+    return { vendor: readName('vendor'), name: readName('name'), purpose: readName('purpose') }
   }
 }
 
@@ -142,9 +142,9 @@ export function agentNames(db: Database, org: number): (code: number) => AgentNa
  * The code of a judgement is that of a term "verdict judge by": the codes of the verdict and of the judge in their
  * dictionaries, and of the observer or, where the sender is the judge, of its ingest key.
  */
-export function judgementText(verdict: number, judge: number, by: number): string {
+export function judgementText(verdict: number, judge: number, observer: number): string {
   const part = (code: number): string => (isHash(code) ? beyond : String(code))
-  return `${part(verdict)} ${part(judge)} ${part(by)}`
+  return `${part(verdict)} ${part(judge)} ${part(observer)}`
 }
 
 /** The judgements of an organization by code. */
@@ -158,14 +158,14 @@ export function judgementsByCode(
   const keys = termTexts(db, org, member.key)
   const judgements = new Map<number, Judgement & { verdictCode: number }>()
   for (const [code, text] of termTexts(db, org, judgementField)) {
-    const [verdict = '', judge = '', by = ''] = text.split(' ')
+    const [verdict = '', judge = '', observer = ''] = text.split(' ')
     const judgedBy = judges.get(Number(judge)) === 'appliance' ? 'appliance' : 'sender'
     const names = judgedBy === 'appliance' ? observers : keys
     judgements.set(code, {
       verdictCode: verdict === beyond ? otherCode : Number(verdict),
       verdict: verdicts.get(Number(verdict)) ?? null,
       judgedBy,
-      by: names.get(Number(by)) ?? null,
+      by: names.get(Number(observer)) ?? null,
     })
   }
   return judgements

@@ -31,8 +31,10 @@ function expectSame(ids: string[], packed: Uint8Array): void {
   ids.forEach((id, row) => {
     expect(names.id(row)).toBe(id)
     const frame = openIdFrame(packed, row)!
-    expect(ids.map((other) => frame.has(other))).toEqual(
-      ids.map((other, at) => Math.floor(at / 64) === Math.floor(row / 64) || ids[row] === other),
+    expect(ids.map((candidate) => frame.has(candidate))).toEqual(
+      ids.map(
+        (candidate, index) => Math.floor(index / 64) === Math.floor(row / 64) || ids[row] === candidate,
+      ),
     )
     expect(frame.rows).toBe(Math.min(64, ids.length - frame.firstRow))
   })
@@ -52,8 +54,8 @@ test.each(forms)('ids of one form come back: %s', (_, id) => {
 test('an id that only differs from the form, or spans two ids, is not found', () => {
   const frame = openIdDigits(packIdDigits(['"x_12_34"', '"x_56_78"'])!)
   expect(frame.has('"x_12_34"')).toBe(true)
-  for (const other of ['"x_34_56"', '"y_12_34"', '"x_1234"', '"x_12-34"', '', '"x_12_3g"', '#5 abc'])
-    expect([other, frame.has(other)]).toEqual([other, false])
+  for (const otherId of ['"x_34_56"', '"y_12_34"', '"x_1234"', '"x_12-34"', '', '"x_12_3g"', '#5 abc'])
+    expect([otherId, frame.has(otherId)]).toEqual([otherId, false])
 })
 
 test('any ids come back, with digits or without', () => {
@@ -65,10 +67,10 @@ test('any ids come back, with digits or without', () => {
     fc.array(fc.oneof(digits, texts, marks), { minLength: 1, maxLength: 130 }),
   )
   fc.assert(
-    fc.property(ids, (all) => {
-      const packed = packSealedNames(all, all)
-      expect(openIds(packed, all.length)).toEqual(all)
-      all.forEach((id, row) => expect(openIdFrame(packed, row)!.has(id)).toBe(true))
+    fc.property(ids, (names) => {
+      const packed = packSealedNames(names, names)
+      expect(openIds(packed, names.length)).toEqual(names)
+      names.forEach((id, row) => expect(openIdFrame(packed, row)!.has(id)).toBe(true))
     }),
     { numRuns: runs(100) },
   )
@@ -98,10 +100,10 @@ test('a part of an id may be in its frame, and what no place allows is not', () 
       fc.nat(),
       fc.nat({ max: 20 }),
       (ids, from, length) => {
-        const all = ids.map((id) => `"trc_${id}"`)
-        const packed = packIdDigits(all)
+        const quotedIds = ids.map((id) => `"trc_${id}"`)
+        const packed = packIdDigits(quotedIds)
         if (packed === null) return
-        for (const id of all) {
+        for (const id of quotedIds) {
           const start = from % id.length
           expect(mayHoldDigits(packed, id.slice(start, start + length).toUpperCase())).toBe(true)
         }

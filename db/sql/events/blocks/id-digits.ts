@@ -31,16 +31,16 @@ export function packIdDigits(ids: readonly string[]): Uint8Array | null {
 /** The first id, with 0 where another differs. */
 function formOf(bytes: Uint8Array, length: number): Uint8Array {
   const form = bytes.slice(0, length)
-  let same = Array.from(form.keys())
+  let samePlaces = Array.from(form.keys())
   for (let first = length; first < bytes.length; first += length) {
     let differ = 0
-    for (let index = 0; index < same.length; index++) {
-      const place = same[index]!
+    for (let index = 0; index < samePlaces.length; index++) {
+      const place = samePlaces[index]!
       if (bytes[first + place] === form[place]) continue
       form[place] = 0
       differ++
     }
-    if (differ > 0) same = same.filter((place) => form[place] !== 0)
+    if (differ > 0) samePlaces = samePlaces.filter((place) => form[place] !== 0)
   }
   return form
 }
@@ -51,7 +51,7 @@ function packPlaces(bytes: Uint8Array, ids: number, form: Uint8Array): Uint8Arra
   const packed = new Uint8Array(headBytes + form.length + Math.ceil((ids * places.length) / 2))
   packed.set([idsMark, ids, form.length])
   packed.set(form, headBytes)
-  let at = headBytes + form.length
+  let offset = headBytes + form.length
   let upper = -1 // the half of a byte that waits for the other
   for (let first = 0; first < bytes.length; first += form.length) {
     for (let index = 0; index < places.length; index++) {
@@ -59,12 +59,12 @@ function packPlaces(bytes: Uint8Array, ids: number, form: Uint8Array): Uint8Arra
       if (digit === noDigit) return null
       if (upper < 0) upper = digit << 4
       else {
-        packed[at++] = upper | digit
+        packed[offset++] = upper | digit
         upper = -1
       }
     }
   }
-  if (upper >= 0) packed[at] = upper
+  if (upper >= 0) packed[offset] = upper
   return packed
 }
 
@@ -106,14 +106,14 @@ export function openIdDigits(packed: Uint8Array): FrameIds {
   const [, count = 0, length = 0] = packed
   const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength)
   const runs = runsOf(packed.subarray(headBytes, headBytes + length))
-  const each = runs.reduce((sum, { from, until }) => sum + until - from, 0)
-  if (packed.length !== headBytes + length + Math.ceil((each * count) / 2))
+  const digitsPerId = runs.reduce((sum, { from, until }) => sum + until - from, 0)
+  if (packed.length !== headBytes + length + Math.ceil((digitsPerId * count) / 2))
     throw new Error('a frame of ids has another length than it says')
   const form = bytes.toString('latin1', headBytes, headBytes + length)
-  const hex = bytes.toString('hex', headBytes + length).slice(0, each * count)
+  const hex = bytes.toString('hex', headBytes + length).slice(0, digitsPerId * count)
   return {
     rows: count,
-    has: (id) => holds(hex, each, form, runs, id),
+    has: (id) => holds(hex, digitsPerId, form, runs, id),
     bytes: () => joined(hex, count, form, runs),
   }
 }
@@ -125,9 +125,10 @@ export function mayHoldDigits(packed: Uint8Array, upper: string): boolean {
   const isLike = (byte: number, char: number): boolean =>
     byte === 0 ? isHexDigit(char) : upperOf(byte) === char
   for (let from = 0; from + upper.length <= length; from++) {
-    let at = 0
-    while (at < upper.length && isLike(form[from + at]!, upper.charCodeAt(at))) at++
-    if (at === upper.length) return true
+    let matchLength = 0
+    while (matchLength < upper.length && isLike(form[from + matchLength]!, upper.charCodeAt(matchLength)))
+      matchLength++
+    if (matchLength === upper.length) return true
   }
   return false
 }
@@ -136,28 +137,28 @@ const upperOf = (byte: number): number => (byte >= 97 && byte <= 122 ? byte - 32
 const isHexDigit = (char: number): boolean => (char >= 48 && char <= 57) || (char >= 65 && char <= 70)
 
 /** Compares digits, because a resend asks for one id of many. */
-function holds(hex: string, each: number, form: string, runs: readonly Run[], id: string): boolean {
+function holds(hex: string, digitsPerId: number, form: string, runs: readonly Run[], id: string): boolean {
   if (id.length !== form.length) return false
   for (let place = 0; place < id.length; place++)
     if (form[place] !== '\0' && form[place] !== id[place]) return false
-  if (each === 0) return true
+  if (digitsPerId === 0) return true
   const digits = digitsOf(id, runs)
-  let at = hex.indexOf(digits)
-  while (at >= 0 && at % each !== 0) at = hex.indexOf(digits, at + 1)
-  return at >= 0
+  let offset = hex.indexOf(digits)
+  while (offset >= 0 && offset % digitsPerId !== 0) offset = hex.indexOf(digits, offset + 1)
+  return offset >= 0
 }
 
 function joined(hex: string, count: number, form: string, runs: readonly Run[]): Buffer {
   // What is between the runs, the first of which a NUL precedes.
-  const between = runs.map(({ from }, index) => form.slice(index === 0 ? 0 : runs[index - 1]!.until, from))
+  const separators = runs.map(({ from }, index) => form.slice(index === 0 ? 0 : runs[index - 1]!.until, from))
   const end = `${form.slice(runs.at(-1)?.until ?? 0)}\0`
-  let all = '\0'
-  for (let id = 0, at = 0; id < count; id++) {
+  let joinedText = '\0'
+  for (let id = 0, offset = 0; id < count; id++) {
     for (let index = 0; index < runs.length; index++) {
       const { from, until } = runs[index]!
-      all += between[index]! + hex.slice(at, (at += until - from))
+      joinedText += separators[index]! + hex.slice(offset, (offset += until - from))
     }
-    all += end
+    joinedText += end
   }
-  return Buffer.from(all, 'latin1')
+  return Buffer.from(joinedText, 'latin1')
 }

@@ -16,7 +16,7 @@ const columnOf = (rows: number) =>
     fc
       .array(fc.integer({ min: -3, max: 900 }), { minLength: rows, maxLength: rows })
       .map((steps) =>
-        steps.map((_, row) => steps.slice(0, row + 1).reduce((sum, one) => sum + one, 10 ** 12)),
+        steps.map((_, row) => steps.slice(0, row + 1).reduce((sum, step) => sum + step, 10 ** 12)),
       ),
     near.chain(([base, span]) => {
       const low = Math.min(base, Number.MAX_SAFE_INTEGER - span)
@@ -44,8 +44,11 @@ test.each([packColumns, packSealed])('any columns of any length come back, in an
       for (let index = columns.length - 1; index >= 0; index--) {
         const expected = columns[index]!.map((value) => value + 0)
         expect(expected.every((value) => packed.holds(index, value))).toBe(true)
-        for (const other of [expected[0]! + 1, expected[0]! - 256, 0, 7, -1, 2 ** 40])
-          expect([other, packed.holds(index, other)]).toEqual([other, expected.includes(other)])
+        for (const otherValue of [expected[0]! + 1, expected[0]! - 256, 0, 7, -1, 2 ** 40])
+          expect([otherValue, packed.holds(index, otherValue)]).toEqual([
+            otherValue,
+            expected.includes(otherValue),
+          ])
         expect(expected.map((_, row) => packed.value(index, row) + 0)).toEqual(expected)
         expect(Array.from(packed.column(index)).map((value) => value + 0)).toEqual(expected)
       }
@@ -73,14 +76,14 @@ test('a raised column has the greater of each value and the floor, and no other 
   fc.assert(
     fc.property(times, fc.maxSafeInteger(), fc.nat(), (values, anywhere, pick) => {
       const rows = values.length
-      const other = Float64Array.from(values, (_, row) => row * 300)
-      const raw = inflateColumns(packColumns([other, Float64Array.from(values), other], rows))
+      const otherColumn = Float64Array.from(values, (_, row) => row * 300)
+      const raw = inflateColumns(packColumns([otherColumn, Float64Array.from(values), otherColumn], rows))
       const floor = pick % 3 === 0 ? anywhere : values[pick % rows]!
       raiseColumn(raw, 1, floor)
       const raised = openColumns(raw, 3)
       const expected = values.map((value) => Math.max(value, floor) + 0)
       expect(Array.from(raised.column(1), (value) => value + 0)).toEqual(expected)
-      expect([raised.column(0), raised.column(2)]).toEqual([other, other])
+      expect([raised.column(0), raised.column(2)]).toEqual([otherColumn, otherColumn])
     }),
     { numRuns: 300 },
   )

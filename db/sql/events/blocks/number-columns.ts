@@ -19,16 +19,16 @@ export function packColumns(columns: readonly Float64Array[], rows: number): Uin
   const out = new Uint8Array(2 + columns.length * (headBytes + rows * 8))
   const view = new DataView(out.buffer)
   view.setUint16(0, rows, true)
-  let at = 2
+  let offset = 2
   for (const column of columns) {
     const { base, width } = shape(column, rows)
-    out[at] = width
-    view.setFloat64(at + 1, base, true)
-    at += headBytes
-    if (width > 0) packValues(out, at, column, rows, base, width)
-    at += rows * width
+    out[offset] = width
+    view.setFloat64(offset + 1, base, true)
+    offset += headBytes
+    if (width > 0) packValues(out, offset, column, rows, base, width)
+    offset += rows * width
   }
-  return Bun.zstdCompressSync(out.subarray(0, at), { level: 1 }) as Uint8Array<ArrayBuffer>
+  return Bun.zstdCompressSync(out.subarray(0, offset), { level: 1 }) as Uint8Array<ArrayBuffer>
 }
 
 const sealedLevel = 9
@@ -92,15 +92,15 @@ function packValues(
     out.set(new Uint8Array(column.buffer, column.byteOffset, rows * 8), start)
     return
   }
-  let at = start
+  let offset = start
   for (let row = 0; row < rows; row++) {
     const value = column[row]! - base
-    out[at++] = value
+    out[offset++] = value
     if (width === 1) continue
-    out[at++] = value >>> 8
+    out[offset++] = value >>> 8
     if (width === 2) continue
-    out[at++] = value >>> 16
-    out[at++] = value >>> 24
+    out[offset++] = value >>> 16
+    out[offset++] = value >>> 24
   }
 }
 
@@ -125,10 +125,10 @@ const absent = -1
 export function openColumns(raw: Uint8Array, count: number): PackedColumns {
   const rows = raw[0]! | (raw[1]! << 8)
   const starts = new Array<number>(count)
-  let at = 2
+  let offset = 2
   for (let index = 0; index < count; index++) {
-    starts[index] = at < raw.length ? at : absent
-    if (at < raw.length) at += columnBytes(raw, at, rows)
+    starts[index] = offset < raw.length ? offset : absent
+    if (offset < raw.length) offset += columnBytes(raw, offset, rows)
   }
   const opened = new Array<Float64Array | undefined>(count)
   // A view of inflated bytes takes longer than to unpack a column, and most blocks need none.
@@ -138,8 +138,8 @@ export function openColumns(raw: Uint8Array, count: number): PackedColumns {
     rows,
     column: (index) => (opened[index] ??= unpack(raw, starts[index]!, rows)),
     value(index, row) {
-      const known = opened[index]
-      if (known !== undefined) return known[row]!
+      const openedColumn = opened[index]
+      if (openedColumn !== undefined) return openedColumn[row]!
       const start = starts[index]!
       if (start === absent || !isDense(raw[start]!)) return valueAt(viewed(), start, row)
       return (opened[index] = unpack(raw, start, rows))[row]!
@@ -148,9 +148,9 @@ export function openColumns(raw: Uint8Array, count: number): PackedColumns {
   }
 }
 
-function columnBytes(raw: Uint8Array, at: number, rows: number): number {
-  const kind = raw[at]!
-  return headBytes + (isDense(kind) ? denseBytes(raw, kind, at + headBytes, rows) : rows * kind)
+function columnBytes(raw: Uint8Array, offset: number, rows: number): number {
+  const kind = raw[offset]!
+  return headBytes + (isDense(kind) ? denseBytes(raw, kind, offset + headBytes, rows) : rows * kind)
 }
 
 /** Raises the values of one column in an inflated blob to at least `floor`. */
@@ -158,7 +158,7 @@ export function raiseColumn(raw: Uint8Array, index: number, floor: number): void
   const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength)
   const rows = view.getUint16(0, true)
   let start = 2
-  for (let before = 0; before < index; before++) start += columnBytes(raw, start, rows)
+  for (let columnIndex = 0; columnIndex < index; columnIndex++) start += columnBytes(raw, start, rows)
   const width = raw[start]!
   const base = view.getFloat64(start + 1, true)
   if (width > 0 && width < 8 && base >= floor) return
@@ -178,8 +178,8 @@ function holdsValue(raw: Uint8Array, start: number, rows: number, value: number)
   if (width < 8 && (offset < 0 || offset >= 256 ** width)) return false
   const first = start + headBytes
   if (width === 1) {
-    const at = raw.indexOf(offset, first)
-    return at >= 0 && at < first + rows
+    const valueIndex = raw.indexOf(offset, first)
+    return valueIndex >= 0 && valueIndex < first + rows
   }
   return unpack(raw, start, rows).includes(value)
 }
@@ -188,19 +188,19 @@ function valueAt(view: DataView, start: number, row: number): number {
   if (start === absent) return 0
   const width = view.getUint8(start)
   const base = view.getFloat64(start + 1, true)
-  const at = start + headBytes + row * width
+  const offset = start + headBytes + row * width
   if (width === 0) return base
-  if (width === 1) return base + view.getUint8(at)
-  if (width === 2) return base + view.getUint16(at, true)
-  return width === 4 ? base + view.getUint32(at, true) : view.getFloat64(at, true)
+  if (width === 1) return base + view.getUint8(offset)
+  if (width === 2) return base + view.getUint16(offset, true)
+  return width === 4 ? base + view.getUint32(offset, true) : view.getFloat64(offset, true)
 }
 
 const doubleBytes = new Uint8Array(8)
 /** Little-endian, as all machines are that Bun runs on. */
 const double = new Float64Array(doubleBytes.buffer)
 
-function doubleAt(raw: Uint8Array, at: number): number {
-  for (let byte = 0; byte < 8; byte++) doubleBytes[byte] = raw[at + byte]!
+function doubleAt(raw: Uint8Array, offset: number): number {
+  for (let byte = 0; byte < 8; byte++) doubleBytes[byte] = raw[offset + byte]!
   return double[0]!
 }
 
@@ -210,18 +210,19 @@ function unpack(raw: Uint8Array, start: number, rows: number): Float64Array {
   const base = doubleAt(raw, start + 1)
   if (isDense(width)) return openDense(raw, { kind: width, base }, start + headBytes, rows)
   const values = new Float64Array(rows)
-  let at = start + headBytes
+  let offset = start + headBytes
   if (width === 0) return values.fill(base)
   // A loop for each width: one that asks for it in every row takes twice as long.
-  if (width === 1) for (let row = 0; row < rows; row++) values[row] = base + raw[at + row]!
+  if (width === 1) for (let row = 0; row < rows; row++) values[row] = base + raw[offset + row]!
   else if (width === 2)
-    for (let row = 0; row < rows; row++, at += 2) values[row] = base + (raw[at]! | (raw[at + 1]! << 8))
+    for (let row = 0; row < rows; row++, offset += 2)
+      values[row] = base + (raw[offset]! | (raw[offset + 1]! << 8))
   else if (width === 4)
-    for (let row = 0; row < rows; row++, at += 4) {
-      const low = raw[at]! | (raw[at + 1]! << 8) | (raw[at + 2]! << 16)
-      values[row] = base + (low + raw[at + 3]! * 2 ** 24)
+    for (let row = 0; row < rows; row++, offset += 4) {
+      const low = raw[offset]! | (raw[offset + 1]! << 8) | (raw[offset + 2]! << 16)
+      values[row] = base + (low + raw[offset + 3]! * 2 ** 24)
     }
-  else for (let row = 0; row < rows; row++, at += 8) values[row] = doubleAt(raw, at)
+  else for (let row = 0; row < rows; row++, offset += 8) values[row] = doubleAt(raw, offset)
   return values
 }
 
@@ -301,16 +302,22 @@ function planesFrom(values: Float64Array, base: number, width: number): Uint8Arr
   return bytes
 }
 
-function valuesFrom(raw: Uint8Array, at: number, length: number, base: number, width: number): Float64Array {
+function valuesFrom(
+  raw: Uint8Array,
+  offset: number,
+  length: number,
+  base: number,
+  width: number,
+): Float64Array {
   const values = new Float64Array(length)
   if (width === 8) {
     const doubles = new Uint8Array(values.buffer)
     for (let row = 0; row < length; row++)
-      for (let plane = 0; plane < 8; plane++) doubles[row * 8 + plane] = raw[at + plane * length + row]!
+      for (let plane = 0; plane < 8; plane++) doubles[row * 8 + plane] = raw[offset + plane * length + row]!
     return values
   }
   values.fill(base)
-  for (let plane = 0, from = at, times = 1; plane < width; plane++, times *= 256)
+  for (let plane = 0, from = offset, times = 1; plane < width; plane++, times *= 256)
     for (let row = 0; row < length; row++) values[row]! += raw[from++]! * times
   return values
 }
@@ -320,30 +327,30 @@ function isDense(kind: number): boolean {
 }
 
 /** The bytes of a column after its base. */
-function denseBytes(raw: Uint8Array, kind: number, at: number, rows: number): number {
+function denseBytes(raw: Uint8Array, kind: number, offset: number, rows: number): number {
   const width = kind & 0x0f
   if (kind < distances) return width * rows
   if (kind < coded) return 8 + width * rows
-  return 1 + (raw[at]! + 1) * width + rows
+  return 1 + (raw[offset]! + 1) * width + rows
 }
 
 /** The values of a column whose bytes begin at `at`. */
 function openDense(
   raw: Uint8Array,
   { kind, base }: Pick<DenseColumn, 'kind' | 'base'>,
-  at: number,
+  offset: number,
   rows: number,
 ): Float64Array {
   const width = kind & 0x0f
-  if (kind < distances) return valuesFrom(raw, at, rows, base, width)
+  if (kind < distances) return valuesFrom(raw, offset, rows, base, width)
   if (kind < coded) {
-    const steps = valuesFrom(raw, at + 8, rows, base, width)
-    steps[0] = valuesFrom(raw, at, 1, 0, 8)[0]!
+    const steps = valuesFrom(raw, offset + 8, rows, base, width)
+    steps[0] = valuesFrom(raw, offset, 1, 0, 8)[0]!
     for (let row = 1; row < rows; row++) steps[row]! += steps[row - 1]!
     return steps
   }
-  const values = valuesFrom(raw, at + 1, raw[at]! + 1, base, width)
-  const codes = at + 1 + values.length * width
+  const values = valuesFrom(raw, offset + 1, raw[offset]! + 1, base, width)
+  const codes = offset + 1 + values.length * width
   const column = new Float64Array(rows)
   for (let row = 0; row < rows; row++) column[row] = values[raw[codes + row]!]!
   return column

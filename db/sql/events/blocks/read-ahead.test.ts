@@ -36,25 +36,25 @@ const aboutBlocks = /FROM event_(block|body) WHERE place( =| <=| IN)/
 function counting(
   db: Database,
   blocksAhead: number,
-  some = aboutBlocks,
+  pattern = aboutBlocks,
 ): { db: Database; statements(): number } {
   let statements = 0
   function query(sql: string): Statement {
-    const one = db.query(sql)
-    const isCounted = some.test(sql)
+    const statement = db.query(sql)
+    const isCounted = pattern.test(sql)
     const counted = () => {
       if (isCounted) statements++
-      return one
+      return statement
     }
     return {
       get: (...params) => counted().get(...params),
       all: (...params) => counted().all(...params),
       values: (...params) => counted().values(...params),
-      run: (...params) => one.run(...params),
-      iterate: (...params) => one.iterate(...params),
+      run: (...params) => statement.run(...params),
+      iterate: (...params) => statement.iterate(...params),
     }
   }
-  const seen = {
+  const countedDatabase = {
     query,
     run: (sql: string) => db.run(sql),
     runEach: db.runEach,
@@ -64,7 +64,7 @@ function counting(
     },
     dialect: { ...db.dialect, blocksAhead },
   } as Database
-  return { db: seen, statements: () => statements }
+  return { db: countedDatabase, statements: () => statements }
 }
 
 test('a page whose rows are in as many blocks as it has rows takes few statements', () => {
@@ -72,10 +72,10 @@ test('a page whose rows are in as many blocks as it has rows takes few statement
   const answer = (blocksAhead: number) => {
     const counted = counting(db, blocksAhead)
     const reader = readAtOnce(compactEventReader(counted.db, idsInRuns(counted.db)))
-    const before = counted.statements()
+    const statementsBefore = counted.statements()
     const filter = { outcomes: ['rare'] }
     const page = reader.page({ orgId: 'org_a', filter, limit: 30, before: null, ceilingSeq: null })
-    const statements = counted.statements() - before
+    const statements = counted.statements() - statementsBefore
     for (let place = org * 2 ** 36; place < org * 2 ** 36 + blocks * 256; place++)
       expect([columnsRead(counted.db, place), textsRead(counted.db, place)]).toEqual([undefined, undefined])
     return { page, statements }
@@ -95,7 +95,7 @@ test('a page of a value that each segment has once takes few statements, also th
     const counted = counting(db, blocksAhead, /./)
     const reader = readAtOnce(compactEventReader(counted.db, idsInRuns(counted.db)))
     const read = () => {
-      const before = counted.statements()
+      const statementsBefore = counted.statements()
       const page = reader.page({
         orgId: 'org_a',
         filter,
@@ -103,16 +103,16 @@ test('a page of a value that each segment has once takes few statements, also th
         before: null,
         ceilingSeq,
       })
-      return { page, statements: counted.statements() - before }
+      return { page, statements: counted.statements() - statementsBefore }
     }
     return [read(), read()] as const // the second time it has cached which rows match
   }
-  const [one, oneAgain] = answer(1, { outcomes: ['rare'] })
-  const [many, manyAgain] = answer(64, { outcomes: ['rare'] })
-  expect(one.page.events.length).toBe(35)
-  for (const { page } of [oneAgain, many, manyAgain]) expect(page).toEqual(one.page)
-  expect(Math.min(one.statements, oneAgain.statements)).toBeGreaterThan(100)
-  expect(Math.max(many.statements, manyAgain.statements)).toBeLessThan(30)
+  const [singleRun, oneAgain] = answer(1, { outcomes: ['rare'] })
+  const [batchRun, manyAgain] = answer(64, { outcomes: ['rare'] })
+  expect(singleRun.page.events.length).toBe(35)
+  for (const { page } of [oneAgain, batchRun, manyAgain]) expect(page).toEqual(singleRun.page)
+  expect(Math.min(singleRun.statements, oneAgain.statements)).toBeGreaterThan(100)
+  expect(Math.max(batchRun.statements, manyAgain.statements)).toBeLessThan(30)
   // The newest segment has the page, so nothing else is read.
   const [common] = answer(64, { outcomes: ['success'] })
   expect(common.page.events.length).toBe(35)

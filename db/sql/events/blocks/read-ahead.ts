@@ -73,33 +73,33 @@ function* readTextsAhead<T>(db: Database, items: readonly T[], placeOf: (item: T
   const { texts } = stashOf(db)
   const sql = 'SELECT place, ids, bodies FROM event_body'
   const blocks = [...new Set(items.map(placeOf))]
-  const known = new Set<number>()
+  const stashedPlaces = new Set<number>()
   const waiting = groups(blocks, db.dialect.blocksAhead / textsDivisor)
   try {
     for (const item of items) {
-      while (!known.has(placeOf(item))) {
+      while (!stashedPlaces.has(placeOf(item))) {
         const group = waiting.next().value ?? []
-        for (const place of group) known.add(place)
-        for (const { place, ...both } of readAll<Texts & Block>(db, sql, group)) texts.set(place, both)
+        for (const place of group) stashedPlaces.add(place)
+        for (const { place, ...blobs } of readAll<Texts & Block>(db, sql, group)) texts.set(place, blobs)
       }
       yield item
     }
   } finally {
-    for (const place of known) texts.delete(place)
+    for (const place of stashedPlaces) texts.delete(place)
   }
 }
 
 function stashOf(db: Database): Stash {
-  const known = stashes.get(db) ?? { columns: new Map(), texts: new Map() }
-  stashes.set(db, known)
-  return known
+  const stash = stashes.get(db) ?? { columns: new Map(), texts: new Map() }
+  stashes.set(db, stash)
+  return stash
 }
 
-function* groups<T>(items: readonly T[], most: number): Generator<T[]> {
+function* groups<T>(items: readonly T[], sizeMax: number): Generator<T[]> {
   for (
-    let from = 0, size = Math.min(firstGroup, most);
+    let from = 0, size = Math.min(firstGroup, sizeMax);
     from < items.length;
-    size = Math.min(most, size * 4)
+    size = Math.min(sizeMax, size * 4)
   ) {
     yield items.slice(from, from + size)
     from += size

@@ -108,9 +108,9 @@ function moveOn(db: Database, { org, segment, endPlace }: Current): void {
 
 /** Packs some blocks; false when the segment has no more and all are written. */
 function packSome(db: Database, work: Current): boolean {
-  const most = Math.min(blocksPerStep, groupMax - work.packed.length)
-  const rows = rowsFrom(db, work.nextPlace, work.endPlace, most)
-  work.isEnd = rows.length < most
+  const rowsMax = Math.min(blocksPerStep, groupMax - work.packed.length)
+  const rows = rowsFrom(db, work.nextPlace, work.endPlace, rowsMax)
+  work.isEnd = rows.length < rowsMax
   for (const row of rows) {
     if (isGroup(row)) {
       work.isEnd = work.packed.length > 0
@@ -155,20 +155,21 @@ function pack(db: Database, body: BlockBody): Packed | null {
   const chars = texts.reduce((sum, { length }) => sum + length, 0)
   const packed = opened === null || chars > charsMax ? null : packTextColumns(texts, opened.spilled())
   const names = packSealedNames(openIds(ids, events), openSessions(ids, events))
-  const made = { place, columns: dense, ids: smaller(names, ids), bodies: smaller(packed, bodies) }
-  const isChanged = made.columns !== columns || made.ids !== ids || made.bodies !== bodies
-  return { ...made, stored, isChanged }
+  const repackedBlock = { place, columns: dense, ids: smaller(names, ids), bodies: smaller(packed, bodies) }
+  const isChanged =
+    repackedBlock.columns !== columns || repackedBlock.ids !== ids || repackedBlock.bodies !== bodies
+  return { ...repackedBlock, stored, isChanged }
 }
 
-const smaller = (packed: Uint8Array | null, than: Uint8Array): Uint8Array =>
-  packed !== null && packed.length < than.length ? packed : than
+const smaller = (packed: Uint8Array | null, original: Uint8Array): Uint8Array =>
+  packed !== null && packed.length < original.length ? packed : original
 
 /** How many of the blocks fill the pages of one row best. */
 function bestLength(db: Database, blocks: readonly Packed[]): number {
   const roomOf = (length: number): number => {
-    const some = blocks.slice(0, length)
-    const bytes = some.reduce((sum, { ids, bodies }) => sum + ids.length + bodies.length, 0)
-    return db.dialect.roomOf(groupBytes(some)) / bytes
+    const firstBlocks = blocks.slice(0, length)
+    const bytes = firstBlocks.reduce((sum, { ids, bodies }) => sum + ids.length + bodies.length, 0)
+    return db.dialect.roomOf(groupBytes(firstBlocks)) / bytes
   }
   let best = 1
   for (let length = 2; length <= blocks.length; length++) {

@@ -10,14 +10,16 @@ function comeBack(texts: string[], spilled: Spilled[] = []): Uint8Array | null {
   const packed = packTextColumns(texts, spilled)
   if (packed === null) return null
   expect(packed[0]).toBe(columnsMark)
-  const all = openBodies(packed, texts.length)
+  const bodies = openBodies(packed, texts.length)
   for (let row = texts.length - 1; row >= 0; row--) {
-    expect(all.text(row)).toBe(texts[row]!)
+    expect(bodies.text(row)).toBe(texts[row]!)
     if (row % 50 === 0) expect(openBodies(packed, texts.length).text(row)).toBe(texts[row]!)
   }
   const whole = openBodies(packed, texts.length).frame(0)
   expect([whole.firstRow, whole.bytes.toString()]).toEqual([0, texts.map((text) => `${text}\0`).join('')])
-  const sorted = spilled.toSorted(([row, field], [other, than]) => row - other || field - than)
+  const sorted = spilled.toSorted(
+    ([row, field], [otherRow, otherField]) => row - otherRow || field - otherField,
+  )
   expect(openBodies(packed, texts.length).spilled()).toEqual(sorted)
   return packed
 }
@@ -50,8 +52,8 @@ const record = fc.dictionary(
 )
 const anyText = fc.oneof(
   countedText,
-  record.map((one) => JSON.stringify(one)),
-  record.map((one) => JSON.stringify(one, null, 1)),
+  record.map((value) => JSON.stringify(value)),
+  record.map((value) => JSON.stringify(value, null, 1)),
   fc.json(),
   fc.constant(''),
   fc.string({ unit: 'grapheme' }),
@@ -61,7 +63,7 @@ const anyText = fc.oneof(
 test('any texts come back', () => {
   const texts = fc.array(anyText, { minLength: 1, maxLength: 120, size: 'max' })
   fc.assert(
-    fc.property(texts, (all) => void comeBack(all)),
+    fc.property(texts, (textList) => void comeBack(textList)),
     { numRuns: runs(40) },
   )
 })
@@ -69,11 +71,11 @@ test('any texts come back', () => {
 test('texts of JSON with few names are columns', () => {
   const flat = fc.dictionary(fc.constantFrom('a', 'b', '"a":', '\\'), scalar)
   const texts = fc.array(
-    flat.map((one) => JSON.stringify(one)),
+    flat.map((value) => JSON.stringify(value)),
     { minLength: 1, maxLength: 100 },
   )
   fc.assert(
-    fc.property(texts, (all) => comeBack(all) !== null),
+    fc.property(texts, (textList) => comeBack(textList) !== null),
     { numRuns: runs(60), endOnFailure: true },
   )
 })
@@ -108,9 +110,9 @@ test('hashed texts come back, from the columns that hold them or from a list', (
     JSON.stringify(n % 2 === 0 ? { subject: `user "${n}"`, n } : { n }),
   )
   const even = texts.flatMap((_, row): Spilled[] => (row % 2 === 0 ? [[row, 9, `user "${row}"`]] : []))
-  const named = comeBack(texts, even)!
+  const namedBlock = comeBack(texts, even)!
   const listed = comeBack(texts, even.with(7, [14, 9, 'another text']))!
-  expect(named.length).toBeLessThan(listed.length)
+  expect(namedBlock.length).toBeLessThan(listed.length)
   comeBack(texts, even.slice(1))
   comeBack(texts, [...even, [0, 3, 'x'], [1, 3, 'y']])
   comeBack(texts, [[99, 2, 'only']])
@@ -164,12 +166,12 @@ test('a text is cut at its values', () => {
 test('values that end in numbers come back, and take little room', () => {
   const lists = fc.array(countedText, { minLength: 1, maxLength: 256, size: 'max' })
   fc.assert(
-    fc.property(lists, (all) => void comeBack(all)),
+    fc.property(lists, (textList) => void comeBack(textList)),
     { numRuns: runs(40) },
   )
   const pages = Array.from({ length: 256 }, (_, n) => JSON.stringify({ page: `/products/${(n * 7) % 120}` }))
-  const others = pages.map((_, n) =>
+  const otherTexts = pages.map((_, n) =>
     JSON.stringify({ page: Bun.hash.wyhash(String((n * 7) % 120)).toString(36) }),
   )
-  expect(comeBack(pages)!.length * 2).toBeLessThan(comeBack(others)!.length)
+  expect(comeBack(pages)!.length * 2).toBeLessThan(comeBack(otherTexts)!.length)
 })

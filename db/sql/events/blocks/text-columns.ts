@@ -41,7 +41,9 @@ export function packTextColumns(
   texts: readonly string[],
   hashed: readonly Spilled[],
 ): Uint8Array<ArrayBuffer> | null {
-  const spilled = hashed.toSorted(([row, field], [other, than]) => row - other || field - than)
+  const spilled = hashed.toSorted(
+    ([row, field], [otherRow, otherField]) => row - otherRow || field - otherField,
+  )
   if (texts.some((text) => text.includes(valueMark) || text.includes('\0'))) return null
   const names = new Map<string, number>()
   const cuts = texts.map((text) => {
@@ -55,14 +57,14 @@ export function packTextColumns(
   const columns = Array.from(names, (): Column => ({ rows: [], values: [] }))
   const shapes = new Map<string, { number: number; columns: number[] }>()
   const shapeOf = cuts.map((cut, row) => {
-    const own = cut.columns.map((name) => names.get(name)!)
-    own.forEach((column, index) => {
+    const columnNumbers = cut.columns.map((name) => names.get(name)!)
+    columnNumbers.forEach((column, index) => {
       columns[column]!.rows.push(row)
       columns[column]!.values.push(cut.values[index]!)
     })
     // Equal shapes may have other columns: an unfinished string may hold what looks like a name.
-    const key = `${own.join()} ${cut.shape}`
-    const shape = shapes.get(key) ?? { number: shapes.size, columns: own }
+    const key = `${columnNumbers.join()} ${cut.shape}`
+    const shape = shapes.get(key) ?? { number: shapes.size, columns: columnNumbers }
     shapes.set(key, shape)
     return shape.number
   })
@@ -93,8 +95,8 @@ function join(
   head[2] = shapes.size - 1
   head[3] = columns.length
   head.writeUInt32LE(headBytes + parts.reduce((sum, { length }) => sum + length, 0), 4)
-  const all = [...texts, ...packed.flatMap((column) => column.texts), spilled]
-  const raw = Buffer.concat([head, ...parts, Buffer.from(all.map((text) => `${text}\0`).join(''))])
+  const allTexts = [...texts, ...packed.flatMap((column) => column.texts), spilled]
+  const raw = Buffer.concat([head, ...parts, Buffer.from(allTexts.map((text) => `${text}\0`).join(''))])
   return Buffer.concat([Uint8Array.of(columnsMark), Bun.zstdCompressSync(raw, { level })])
 }
 
@@ -103,10 +105,10 @@ function spilledText(columns: readonly Column[], spilled: readonly Spilled[]): s
   if (spilled.length === 0) return ''
   const fields = [...new Set(spilled.map(([, field]) => field))].sort((a, b) => a - b)
   const pairs = fields.map((field) => {
-    const own = spilled.filter(([, of]) => of === field)
+    const fieldSpills = spilled.filter(([, spilledField]) => spilledField === field)
     const isOf = ({ rows, values }: Column): boolean =>
-      rows.length === own.length &&
-      own.every(([row, , text], index) => rows[index] === row && inside(text) === values[index])
+      rows.length === fieldSpills.length &&
+      fieldSpills.every(([row, , text], index) => rows[index] === row && inside(text) === values[index])
     return [field, columns.findIndex(isOf)]
   })
   return JSON.stringify(pairs.every(([, column]) => column! >= 0) ? pairs : spilled)
@@ -129,21 +131,21 @@ export function openTextColumns(blob: Uint8Array): Bodies {
   const block = openRaw(blob)
   const { rows, shapeOf, shapes, columns } = block
   let reads = 0
-  let all: Uint8Array[] | null = null
+  let ranks: Uint8Array[] | null = null
   let frame: Buffer | null = null
   const joined = (): string => Array.from({ length: rows }, (_, row) => `${text(row)}\0`).join('')
 
   function text(row: number): string {
     const shape = shapes[shapeOf[row]!]
     if (shape === undefined) return ''
-    if (++reads > singlesMax) all ??= allRanks(block)
-    const before = all === null ? shapesBefore(block, row) : null
+    if (++reads > singlesMax) ranks ??= allRanks(block)
+    const shapeCounts = ranks === null ? shapesBefore(block, row) : null
     const parts = (shape.parts ??= shape.text.split(valueMark))
     const pieces = Array<string>(2 * shape.columns.length + 1)
     pieces[0] = parts[0]!
     for (let index = 0; index < shape.columns.length; index++) {
       const column = shape.columns[index]!
-      const rank = before === null ? all![column]![row]! : rankOf(block, before, column)
+      const rank = shapeCounts === null ? ranks![column]![row]! : rankOf(block, shapeCounts, column)
       pieces[2 * index + 1] = columns[column]!.at(rank)
       pieces[2 * index + 2] = parts[index + 1]!
     }
@@ -160,7 +162,7 @@ export function openTextColumns(blob: Uint8Array): Bodies {
 
 /** The values that are stored in another way than as texts, if any may hold this. */
 function valuesOf({ columns }: RawBlock, upper: string): Buffer[] {
-  const values = columns.flatMap(({ others }) => others(upper))
+  const values = columns.flatMap(({ others: otherTexts }) => otherTexts(upper))
   return values.length === 0 ? [] : [Buffer.from(values.join('\0'))]
 }
 
@@ -201,16 +203,16 @@ function countsOf(rows: Uint16Array, shapes: readonly Shape[], columns: number):
 
 /** How many rows before a row have each shape. */
 function shapesBefore({ shapeOf, shapes }: Pick<RawBlock, 'shapeOf' | 'shapes'>, row: number): Uint16Array {
-  const before = new Uint16Array(shapes.length)
-  for (let at = 0; at < row; at++) before[shapeOf[at]!]!++
-  return before
+  const shapeCounts = new Uint16Array(shapes.length)
+  for (let index = 0; index < row; index++) shapeCounts[shapeOf[index]!]!++
+  return shapeCounts
 }
 
 /** How many of these rows have a column. */
-function rankOf({ shapes }: RawBlock, before: Uint16Array, column: number): number {
+function rankOf({ shapes }: RawBlock, shapeCounts: Uint16Array, column: number): number {
   let rank = 0
-  for (let shape = 0; shape < before.length; shape++)
-    if (before[shape]! > 0 && shapes[shape]!.columns.includes(column)) rank += before[shape]!
+  for (let shape = 0; shape < shapeCounts.length; shape++)
+    if (shapeCounts[shape]! > 0 && shapes[shape]!.columns.includes(column)) rank += shapeCounts[shape]!
   return rank
 }
 
@@ -259,33 +261,33 @@ const backslash = 92
  */
 export function cutText(text: string): Cut {
   const cut: Cut = { shape: '', columns: [], values: [] }
-  const seen = new Map<string, number>()
+  const nameCounts = new Map<string, number>()
   let name = ''
   let from = 0
   const add = (start: number, end: number): void => {
     cut.shape += text.slice(from, start) + valueMark
     cut.values.push(text.slice(start, end))
-    const before = seen.get(name) ?? 0
-    seen.set(name, before + 1)
-    cut.columns.push(before === 0 ? name : `${name}${before}`)
+    const precedingCount = nameCounts.get(name) ?? 0
+    nameCounts.set(name, precedingCount + 1)
+    cut.columns.push(precedingCount === 0 ? name : `${name}${precedingCount}`)
     from = end
   }
-  for (let at = 0; at < text.length;) {
-    const char = text.charCodeAt(at)
+  for (let position = 0; position < text.length;) {
+    const char = text.charCodeAt(position)
     if (char === quote) {
-      const end = stringEnd(text, at + 1)
+      const end = stringEnd(text, position + 1)
       if (text.charCodeAt(end + 1) === colon) {
-        name = text.slice(at, end + 1)
-        at = end + 2
+        name = text.slice(position, end + 1)
+        position = end + 2
       } else {
-        add(at + 1, end)
-        at = end + 1
+        add(position + 1, end)
+        position = end + 1
       }
     } else if (isWord(char)) {
-      const start = at
-      while (at < text.length && isWord(text.charCodeAt(at))) at++
-      add(start, at)
-    } else at++
+      const start = position
+      while (position < text.length && isWord(text.charCodeAt(position))) position++
+      add(start, position)
+    } else position++
   }
   cut.shape += text.slice(from)
   return cut
@@ -293,13 +295,13 @@ export function cutText(text: string): Cut {
 
 /** The closing quote of a string, or the end of the text. */
 function stringEnd(text: string, from: number): number {
-  for (let at = from; ;) {
-    const end = text.indexOf('"', at)
+  for (let position = from; ;) {
+    const end = text.indexOf('"', position)
     if (end < 0) return text.length
     let slashes = 0
     while (end - 1 - slashes >= from && text.charCodeAt(end - 1 - slashes) === backslash) slashes++
     if (slashes % 2 === 0) return end
-    at = end + 1
+    position = end + 1
   }
 }
 

@@ -20,8 +20,8 @@ import { runs } from '../../../../tests/support/runs.ts'
 test('any names come back, and each id is in the frame of its row alone', () => {
   const texts = fc.uniqueArray(fc.string({ unit: 'grapheme' }), { minLength: 1, maxLength: 256, size: 'max' })
   fc.assert(
-    fc.property(texts, (all) => {
-      const ids = all.map((text) => JSON.stringify(text))
+    fc.property(texts, (textList) => {
+      const ids = textList.map((text) => JSON.stringify(text))
       const sessions = ids.toReversed()
       const packed = packNames(ids, sessions)
       expect(openIds(packed, ids.length)).toEqual(ids)
@@ -36,8 +36,8 @@ test('any names come back, and each id is in the frame of its row alone', () => 
       for (let row = 0; row < ids.length; row += 64) {
         const frame = openIdFrame(packed, row)!
         expect([frame.firstRow, frame.rows]).toEqual([row, Math.min(64, ids.length - row)])
-        const within = ids.map((id) => frame.has(id))
-        expect(within).toEqual(ids.map((_, other) => other >= row && other < row + 64))
+        const matches = ids.map((id) => frame.has(id))
+        expect(matches).toEqual(ids.map((_, index) => index >= row && index < row + 64))
         expect(frame.has('"never sent, and long enough"')).toBe(false)
       }
     }),
@@ -55,20 +55,20 @@ const spilled = fc.array(
   { maxLength: 5 },
 )
 
-function expectAll(packed: Uint8Array, all: string[], list: Spilled[]): void {
-  const bodies = openBodies(packed, all.length)
-  for (let row = all.length - 1; row >= 0; row--) expect(bodies.text(row)).toBe(all[row]!)
+function expectAll(packed: Uint8Array, textList: string[], list: Spilled[]): void {
+  const bodies = openBodies(packed, textList.length)
+  for (let row = textList.length - 1; row >= 0; row--) expect(bodies.text(row)).toBe(textList[row]!)
   expect(bodies.spilled()).toEqual(list)
 }
 
 test('any texts come back, whichever is read first', () => {
   fc.assert(
-    fc.property(texts, spilled, fc.nat(), (all, list, ask) => {
-      const packed = packBodies(all, list)
-      const row = ask % all.length
-      expect(openBodies(packed, all.length).text(row)).toBe(all[row]!)
-      expect(openBodies(packed, all.length).spilled()).toEqual(list)
-      expectAll(packed, all, list)
+    fc.property(texts, spilled, fc.nat(), (textList, list, ask) => {
+      const packed = packBodies(textList, list)
+      const row = ask % textList.length
+      expect(openBodies(packed, textList.length).text(row)).toBe(textList[row]!)
+      expect(openBodies(packed, textList.length).spilled()).toEqual(list)
+      expectAll(packed, textList, list)
     }),
     { numRuns: runs(60) },
   )
@@ -80,9 +80,9 @@ test('a deleted event leaves an empty text', () => {
 
 test('a block of schema 10, one piece, is read', () => {
   fc.assert(
-    fc.property(texts, spilled, (all, list) => {
+    fc.property(texts, spilled, (textList, list) => {
       const json = list.length === 0 ? '' : JSON.stringify(list)
-      expectAll(Bun.zstdCompressSync(`${all.join('\0')}\0${json}\0`, { level: 1 }), all, list)
+      expectAll(Bun.zstdCompressSync(`${textList.join('\0')}\0${json}\0`, { level: 1 }), textList, list)
     }),
     { numRuns: runs(40) },
   )
@@ -116,8 +116,8 @@ test('any object comes back, with any fields of the same names', () => {
   const member = fc.tuple(fc.constantFrom('id', 'sessionId', 'x', '"id":'), fc.oneof(text, fc.object()))
   fc.assert(
     fc.property(fc.array(member), text, text, fc.boolean(), (members, id, session, spaced) => {
-      const all = Object.fromEntries([...members, ['id', id], ['sessionId', session]])
-      comesBack(JSON.stringify(all, null, spaced ? 1 : 0), id, session)
+      const object = Object.fromEntries([...members, ['id', id], ['sessionId', session]])
+      comesBack(JSON.stringify(object, null, spaced ? 1 : 0), id, session)
       comesBack(JSON.stringify(Object.fromEntries(members)), id, session)
     }),
     { numRuns: runs(500) },
@@ -143,8 +143,8 @@ test('names of fields, numbers and structure are not texts', () => {
 test('every part of a text is found', () => {
   const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 })
   fc.assert(
-    fc.property(text, text, text, (before, part, after) => {
-      expect(holds({ a: [before + part + after] }, part)).toBe(true)
+    fc.property(text, text, text, (prefix, part, suffix) => {
+      expect(holds({ a: [prefix + part + suffix] }, part)).toBe(true)
     }),
   )
 })
@@ -200,6 +200,6 @@ test('64 rows are searched at once, and only those near the text are opened', ()
     },
   }
   const hasText = textFinder('needle')
-  const found = Array.from({ length: 256 }, (_, row) => row).filter((row) => hasText(block, row))
-  expect([found, read]).toEqual([[7], { near: 4, events: 64 }])
+  const matchingRows = Array.from({ length: 256 }, (_, row) => row).filter((row) => hasText(block, row))
+  expect([matchingRows, read]).toEqual([[7], { near: 4, events: 64 }])
 })

@@ -26,8 +26,8 @@ const sealedLevel = 9
 function namesOf(ids: string[], sessions: string[], level: number): Uint8Array {
   const frames: Uint8Array[] = []
   for (let from = 0; from < ids.length; from += idsPerFrame) {
-    const some = ids.slice(from, from + idsPerFrame)
-    frames.push(packIdDigits(some) ?? frameOf(some, level))
+    const frameIds = ids.slice(from, from + idsPerFrame)
+    frames.push(packIdDigits(frameIds) ?? frameOf(frameIds, level))
   }
   frames.push(frameOf(sessions, level))
   return joinFrames(frames, Uint16Array)
@@ -106,7 +106,7 @@ function openInflatedIds(bytes: Buffer, isFull: boolean): FrameIds {
 
 function idsIn(frame: Buffer): number {
   let nuls = 0
-  for (let at = frame.indexOf(0); at >= 0; at = frame.indexOf(0, at + 1)) nuls++
+  for (let position = frame.indexOf(0); position >= 0; position = frame.indexOf(0, position + 1)) nuls++
   return nuls - 1
 }
 
@@ -208,7 +208,7 @@ function frameAt(blob: Uint8Array, index: number, numbers: Numbers): Uint8Array 
   if (index < 0 || index >= frames)
     throw new Error(`frame ${index} is out of range: the blob has ${frames} frames`)
   let start = numbers.BYTES_PER_ELEMENT * (1 + frames)
-  for (let before = 0; before < index; before++) start += number(1 + before)
+  for (let frame = 0; frame < index; frame++) start += number(1 + frame)
   return blob.subarray(start, start + number(1 + index))
 }
 
@@ -224,12 +224,12 @@ const singlesMax = 8
 /** Returns the text at an index, '' beyond the last. `bytes` are UTF-8; no text contains NUL. */
 function nulTexts(bytes: Buffer): (index: number) => string {
   let reads = 0
-  let all: string[] | null = null
+  let allTexts: string[] | null = null
   return (index) => {
-    if (++reads > singlesMax) all ??= bytes.toString('utf8').split('\0')
-    if (all !== null) return all[index] ?? ''
+    if (++reads > singlesMax) allTexts ??= bytes.toString('utf8').split('\0')
+    if (allTexts !== null) return allTexts[index] ?? ''
     let start = 0
-    for (let before = 0; before < index; before++) {
+    for (let textIndex = 0; textIndex < index; textIndex++) {
       start = bytes.indexOf(0, start) + 1
       if (start === 0) return ''
     }
@@ -279,9 +279,9 @@ function bytesFinder(upper: string): (bytes: Buffer) => boolean {
   }
   const searched = new WeakMap<Buffer, boolean>() // the frames of a block share its sessions and columns
   return (bytes) => {
-    const known = searched.get(bytes) ?? holdsText(bytes)
-    searched.set(bytes, known)
-    return known
+    const isMatch = searched.get(bytes) ?? holdsText(bytes)
+    searched.set(bytes, isMatch)
+    return isMatch
   }
 }
 

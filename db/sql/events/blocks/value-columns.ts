@@ -62,9 +62,9 @@ function commonOf(values: readonly string[]): string {
   const [first = ''] = values
   let { length } = first
   for (const value of values) {
-    let at = 0
-    while (at < length && value.charCodeAt(at) === first.charCodeAt(at)) at++
-    length = at
+    let position = 0
+    while (position < length && value.charCodeAt(position) === first.charCodeAt(position)) position++
+    length = position
   }
   return first.slice(0, length)
 }
@@ -95,15 +95,15 @@ function packNumbers(kind: number, values: readonly number[]): ValueColumn | nul
   const distances = values.map((value, row) => (row === 0 ? 0 : value - values[row - 1]!))
   const isDistance = new Set(distances).size < new Set(values).size
   const numbers = isDistance ? distances : values
-  const low = numbers.reduce((least, one) => Math.min(least, one))
-  const span = numbers.reduce((most, one) => Math.max(most, one)) - low
+  const low = numbers.reduce((lowest, value) => Math.min(lowest, value))
+  const span = numbers.reduce((highest, value) => Math.max(highest, value)) - low
   if (span >= 2 ** 32) return null
   const width = span === 0 ? 0 : Math.floor(Math.log2(span) / 8) + 1
   const bytes = new Uint8Array(2 + width * numbers.length)
   bytes[0] = width
   bytes[1] = isDistance ? 1 : 0
-  for (let plane = 0, at = 2; plane < width; plane++)
-    for (const number of numbers) bytes[at++] = Math.floor((number - low) / 256 ** plane)
+  for (let plane = 0, offset = 2; plane < width; plane++)
+    for (const number of numbers) bytes[offset++] = Math.floor((number - low) / 256 ** plane)
   return { kind, bytes, texts: isDistance ? [String(low), String(values[0])] : [String(low)] }
 }
 
@@ -136,49 +136,49 @@ export function openValues(source: ColumnSource, rows: number): OpenValues {
   if (kind === plain) {
     source.text += rows + 1
     const common = texts[text]!
-    const at = (row: number): string => common + texts[text + 1 + row]!
-    return { at, others: common === '' ? noOthers : () => allOf(at, rows) }
+    const textAt = (row: number): string => common + texts[text + 1 + row]!
+    return { at: textAt, others: common === '' ? noOthers : () => allOf(textAt, rows) }
   }
   if (kind === coded) {
-    const { bytes, at } = source
-    source.text += bytes[at]! + 1
+    const { bytes, at: offset } = source
+    source.text += bytes[offset]! + 1
     source.at += 1 + rows
-    const valueAt = (row: number): string => texts[text + bytes[at + 1 + row]!]!
+    const valueAt = (row: number): string => texts[text + bytes[offset + 1 + row]!]!
     return { at: valueAt, others: noOthers }
   }
   if (kind === listed) {
-    const { bytes, at } = source
+    const { bytes, at: offset } = source
     source.at += 1 + rows
-    const list = openValues(source, bytes[at]! + 1)
-    return { ...list, at: (row) => list.at(bytes[at + 1 + row]!) }
+    const list = openValues(source, bytes[offset]! + 1)
+    return { ...list, at: (row) => list.at(bytes[offset + 1 + row]!) }
   }
   if (kind === numbered) {
     source.text++
     const common = texts[text]!
     const number = openNumbers(source, rows, false)
-    const at = (row: number): string => common + number(row)
+    const textAt = (row: number): string => common + number(row)
     // The texts have the beginning.
-    return { at, others: (upper) => (/\d$/.test(upper) ? allOf(at, rows) : []) }
+    return { at: textAt, others: (upper) => (/\d$/.test(upper) ? allOf(textAt, rows) : []) }
   }
   if (kind !== integer && kind !== time) throw new Error(`a column of texts has the kind ${kind}`)
-  const at = openNumbers(source, rows, kind === time)
+  const numberTextAt = openNumbers(source, rows, kind === time)
   const mayHold = kind === time ? /^[-.:\dTZ]*$/ : /^[-\d]*$/
-  return { at, others: (upper) => (mayHold.test(upper) ? allOf(at, rows) : []) }
+  return { at: numberTextAt, others: (upper) => (mayHold.test(upper) ? allOf(numberTextAt, rows) : []) }
 }
 
-const allOf = (at: (row: number) => string, rows: number): string[] =>
-  Array.from({ length: rows }, (_, row) => at(row))
+const allOf = (textAt: (row: number) => string, rows: number): string[] =>
+  Array.from({ length: rows }, (_, row) => textAt(row))
 
 function openNumbers(source: ColumnSource, rows: number, isTime: boolean): (row: number) => string {
-  const { bytes, at, texts, text } = source
-  const width = bytes[at]!
-  const isDistance = bytes[at + 1] === 1
+  const { bytes, at: offset, texts, text } = source
+  const width = bytes[offset]!
+  const isDistance = bytes[offset + 1] === 1
   source.at += 2 + width * rows
   source.text += isDistance ? 2 : 1
   let numbers: Float64Array | null = null
   const read = (): Float64Array => {
     const read = new Float64Array(rows).fill(Number(texts[text]!))
-    for (let plane = 0, from = at + 2; plane < width; plane++)
+    for (let plane = 0, from = offset + 2; plane < width; plane++)
       for (let row = 0; row < rows; row++) read[row]! += bytes[from++]! * 256 ** plane
     if (!isDistance) return read
     read[0] = Number(texts[text + 1]!)
@@ -192,15 +192,15 @@ function openNumbers(source: ColumnSource, rows: number, isTime: boolean): (row:
 }
 
 const hundred = Array.from({ length: 100 }, (_, n) => String(n).padStart(2, '0'))
-let known = { day: NaN, text: '' }
+let cachedDay = { day: NaN, text: '' }
 
 /** As Date.toISOString, but quicker, because times of a block are mostly of one day. */
 function isoTime(ms: number): string {
   const day = Math.floor(ms / dayMs)
-  if (day !== known.day) known = { day, text: new Date(day * dayMs).toISOString().slice(0, -13) }
-  const rest = ms - day * dayMs
-  const hours = Math.floor(rest / 3_600_000)
-  const minutes = Math.floor(rest / 60_000) % 60
-  const seconds = `${hundred[Math.floor(rest / 1_000) % 60]}.${String(rest % 1_000).padStart(3, '0')}`
-  return `${known.text}${hundred[hours]}:${hundred[minutes]}:${seconds}Z`
+  if (day !== cachedDay.day) cachedDay = { day, text: new Date(day * dayMs).toISOString().slice(0, -13) }
+  const msOfDay = ms - day * dayMs
+  const hours = Math.floor(msOfDay / 3_600_000)
+  const minutes = Math.floor(msOfDay / 60_000) % 60
+  const seconds = `${hundred[Math.floor(msOfDay / 1_000) % 60]}.${String(msOfDay % 1_000).padStart(3, '0')}`
+  return `${cachedDay.text}${hundred[hours]}:${hundred[minutes]}:${seconds}Z`
 }

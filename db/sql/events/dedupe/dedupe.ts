@@ -64,9 +64,9 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
   const endRun = () => freezing?.run ?? nextRun
 
   function begin(): Freezing {
-    const begun = freeze(nextRun++, table)
+    const newFreezing = freeze(nextRun++, table)
     ;[table, spare] = [spare ?? idTable(idsPerRun), null]
-    return begun
+    return newFreezing
   }
 
   function write(frozen: Freezing, chunks: number): void {
@@ -80,9 +80,9 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
   return {
     isKnown(org, fingerprint, confirm, mayBeMerged = true) {
       const base = placeOf(org, 0)
-      const here = (place: number) => place - seqOf(place) === base && confirm(seqOf(place))
-      if (table.find(fingerprint, here)) return true
-      if (freezing !== null && freezing.table.find(fingerprint, here)) return true
+      const isMatch = (place: number) => place - seqOf(place) === base && confirm(seqOf(place))
+      if (table.find(fingerprint, isMatch)) return true
+      if (freezing !== null && freezing.table.find(fingerprint, isMatch)) return true
       return written.isKnown(org, fingerprint, confirm, mayBeMerged)
     },
     mayBeMerged: written.mayBeMerged,
@@ -199,18 +199,18 @@ function groupBefore(endRun: number, runs: ReadonlySet<number>): number | null {
 function readRuns(db: Database) {
   const firstSeqs = new Map<number, Map<number, number>>()
   const flushed = new Map<number, number>()
-  const all = new Set<number>()
+  const runs = new Set<number>()
   for (const span of readSpans(db)) {
-    all.add(span.run)
+    runs.add(span.run)
     addSpan(firstSeqs, span.run, span)
     flushed.set(span.org, Math.max(span.lastSeq, flushed.get(span.org) ?? 0))
   }
-  return { firstSeqs, flushed, all }
+  return { firstSeqs, flushed, all: runs }
 }
 
 /** The ids as batches are staged: those in staged blocks too. `storedHas` reads a stored id. */
 export function knownIds(
-  known: Dedupe,
+  dedupeState: Dedupe,
   fingerprint: (org: number, id: string) => number,
   storedHas: (org: number, seq: number, id: string) => boolean,
 ): KnownIds {
@@ -227,21 +227,21 @@ export function knownIds(
 
   return {
     prepare({ num }, ids) {
-      known.prepare(ids.length)
+      dedupeState.prepare(ids.length)
       if (prints.length < ids.length)
         [prints, merged] = [new Float64Array(ids.length), new Uint8Array(ids.length)]
       for (let index = 0; index < ids.length; index++) prints[index] = fingerprint(num, ids[index]!)
       // In a loop of its own, in which the processor waits for the memory of several ids at once.
       for (let index = 0; index < ids.length; index++)
-        merged[index] = known.mayBeMerged(prints[index]!) ? 1 : 0
+        merged[index] = dedupeState.mayBeMerged(prints[index]!) ? 1 : 0
     },
     has(state, text, index) {
       org = state
       id = text
       print = prints[index]!
-      return known.isKnown(org.num, print, confirm, merged[index] === 1)
+      return dedupeState.isKnown(org.num, print, confirm, merged[index] === 1)
     },
-    add: ({ num }, seq) => known.add(num, seq, print),
+    add: ({ num }, seq) => dedupeState.add(num, seq, print),
   }
 }
 
@@ -299,7 +299,8 @@ function writeChunk(db: Database, frozen: Freezing, filter: IdFilter): void {
     filter.add(run, bits, fingerprint)
   })
   const words = new Uint32Array(entries.length)
-  for (let at = 0; at < entries.length; at += 2) packEntry(words, at / 2, entries[at]!, entries[at + 1]!)
+  for (let index = 0; index < entries.length; index += 2)
+    packEntry(words, index / 2, entries[index]!, entries[index + 1]!)
   db.query('INSERT OR REPLACE INTO event_id_chunk (chunk, entries) VALUES (?, ?)').run(
     run * chunksPerRun + nextChunk,
     new Uint8Array(words.buffer),

@@ -119,8 +119,8 @@ function woven(firstRuns: number[], from: (firstRun: number) => Lane | null): Pa
 function withLane(part: Part, firstRun: number): Part {
   const { firstRuns } = part
   if (firstRuns.includes(firstRun)) return part
-  const known = laneOf(part)
-  return woven([...firstRuns, firstRun], (run) => (run === firstRun ? null : known(run)))
+  const readLane = laneOf(part)
+  return woven([...firstRuns, firstRun], (run) => (run === firstRun ? null : readLane(run)))
 }
 
 function copyLane(
@@ -181,11 +181,11 @@ function laneThatHolds(words: Uint32Array, lanes: number, high: number, low: num
       (words[b + lane]! >>> ((low >>> 13) & 31)) &
       (words[c + lane]! >>> ((low >>> 22) & 31))
     if ((first & 1) === 0) continue
-    const more = mixed(low)
+    const mixedLow = mixed(low)
     const second =
-      (words[(line + (more & 15)) * lanes + lane]! >>> ((more >>> 4) & 31)) &
-      (words[(line + ((more >>> 9) & 15)) * lanes + lane]! >>> ((more >>> 13) & 31)) &
-      (words[(line + ((more >>> 18) & 15)) * lanes + lane]! >>> ((more >>> 22) & 31))
+      (words[(line + (mixedLow & 15)) * lanes + lane]! >>> ((mixedLow >>> 4) & 31)) &
+      (words[(line + ((mixedLow >>> 9) & 15)) * lanes + lane]! >>> ((mixedLow >>> 13) & 31)) &
+      (words[(line + ((mixedLow >>> 18) & 15)) * lanes + lane]! >>> ((mixedLow >>> 22) & 31))
     if ((second & 1) === 1) return lane
   }
   return -1

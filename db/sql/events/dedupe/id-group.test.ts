@@ -32,18 +32,18 @@ function counting(db: SqliteDatabase, table: string): { db: SqliteDatabase; rows
     const statement = db.query(sql)
     if (!sql.includes(`FROM ${table}`)) return statement
     return new Proxy(statement, {
-      get(of, name) {
-        const member = Reflect.get(of, name) as unknown
+      get(target, name) {
+        const member = Reflect.get(target, name) as unknown
         if (typeof member !== 'function') return member
         return (...values: unknown[]) => {
           rows++
-          return (member as (...all: unknown[]) => unknown).apply(of, values)
+          return (member as (...parameters: unknown[]) => unknown).apply(target, values)
         }
       },
     })
   }
   const counted = new Proxy(db, {
-    get: (of, name) => (name === 'query' ? query : (Reflect.get(of, name) as unknown)),
+    get: (target, name) => (name === 'query' ? query : (Reflect.get(target, name) as unknown)),
   })
   return { db: counted, rows: () => rows }
 }
@@ -51,61 +51,61 @@ function counting(db: SqliteDatabase, table: string): { db: SqliteDatabase; rows
 const idsPerRun = 40
 
 /** Adds arrivals `from` to before `until`, ten per transaction. */
-function add(db: SqliteDatabase, known: Dedupe, from: number, until: number): void {
+function add(db: SqliteDatabase, idDedupe: Dedupe, from: number, until: number): void {
   for (let seq = from; seq < until; seq += 10)
     inTransaction(db, () => {
-      for (let next = seq; next < Math.min(until, seq + 10); next++) known.add(org, next, printOf(next))
-      known.step(10)
+      for (let next = seq; next < Math.min(until, seq + 10); next++) idDedupe.add(org, next, printOf(next))
+      idDedupe.step(10)
     })
 }
 
 function loaded(db: SqliteDatabase, until: number): Dedupe {
-  const known = dedupe(db, idsPerRun, 0.5)
-  reload(known, until)
-  return known
+  const idDedupe = dedupe(db, idsPerRun, 0.5)
+  reload(idDedupe, until)
+  return idDedupe
 }
 
-function reload(known: Dedupe, until: number): void {
-  known.load((flushed, put) => {
+function reload(idDedupe: Dedupe, until: number): void {
+  idDedupe.load((flushed, put) => {
     for (let seq = (flushed.get(org) ?? 0) + 1; seq < until; seq++) put(org, seq, printOf(seq))
   })
 }
 
-function expectKnown(known: Dedupe, until: number, from = 1): void {
+function expectKnown(idDedupe: Dedupe, until: number, from = 1): void {
   for (let seq = from; seq < until; seq += 7)
-    expect([seq, known.isKnown(org, printOf(seq), (at) => at === seq)]).toEqual([seq, true])
+    expect([seq, idDedupe.isKnown(org, printOf(seq), (position) => position === seq)]).toEqual([seq, true])
   for (let seq = until; seq < until + 200; seq++)
-    expect(known.isKnown(org, printOf(seq), () => true)).toBe(false)
+    expect(idDedupe.isKnown(org, printOf(seq), () => true)).toBe(false)
 }
 
 test('every id is known while runs are merged, after a rollback and after a start at any step', () => {
   const db = database()
-  const known = loaded(db, 1)
+  const idDedupe = loaded(db, 1)
   const states = new Set<string>()
   let merging = 0
   let until = 1
   const turn = 1 + 100 * Math.floor(3 * Math.random())
   for (; until < 2_800; until += 100) {
-    const before = JSON.stringify(groupRows(db))
+    const groupsBefore = JSON.stringify(groupRows(db))
     // What a rollback undoes is done again.
     expect(() =>
       inTransaction(db, () => {
-        for (let seq = until; seq < until + 100; seq++) known.add(org, seq, printOf(seq))
-        known.step(100)
+        for (let seq = until; seq < until + 100; seq++) idDedupe.add(org, seq, printOf(seq))
+        idDedupe.step(100)
         throw new Error('undone')
       }),
     ).toThrow('undone')
-    reload(known, until)
-    expect(JSON.stringify(groupRows(db))).toBe(before)
-    add(db, known, until, until + 100)
+    reload(idDedupe, until)
+    expect(JSON.stringify(groupRows(db))).toBe(groupsBefore)
+    add(db, idDedupe, until, until + 100)
     for (const { chunks, parts } of groupRows(db)) {
       if (chunks < chunksPerRun || parts < runsPerGroup) merging++
       states.add(chunks < chunksPerRun ? 'chunks' : parts < runsPerGroup ? 'parts' : 'merged')
     }
-    expectKnown(known, until + 100)
+    expectKnown(idDedupe, until + 100)
     // A start reads the filters of all runs, so an everyday run tries a third of the steps, chosen at random.
     const starts = isFull || until % 300 === turn
-    if (starts && (until % 400 === 1 || JSON.stringify(groupRows(db)) !== before))
+    if (starts && (until % 400 === 1 || JSON.stringify(groupRows(db)) !== groupsBefore))
       expectKnown(loaded(db, until + 100), until + 100)
   }
   expect([...states].sort()).toEqual(['chunks', 'merged', 'parts'])
@@ -115,29 +115,29 @@ test('every id is known while runs are merged, after a rollback and after a star
 
 test('runs of an earlier release are merged while nobody sends, a few chunks in a transaction', () => {
   const db = database()
-  const before = loaded(db, 1)
+  const dedupeBefore = loaded(db, 1)
   const until = 1 + 40 * idsPerRun
   for (let seq = 1; seq < until; seq++) {
-    before.add(org, seq, printOf(seq))
-    if (seq % idsPerRun === 0) inTransaction(db, before.settle)
+    dedupeBefore.add(org, seq, printOf(seq))
+    if (seq % idsPerRun === 0) inTransaction(db, dedupeBefore.settle)
   }
   expect(groupRows(db)).toEqual([])
-  const known = loaded(db, until)
+  const idDedupe = loaded(db, until)
   let steps = 0
-  let most = 0
+  let maxRuns = 0
   const chunks = () => groupRows(db).reduce((sum, group) => sum + group.chunks + group.parts, 0)
   const transact = (write: () => void) => {
     const merged = chunks()
     inTransaction(db, write)
-    most = Math.max(most, chunks() - merged)
+    maxRuns = Math.max(maxRuns, chunks() - merged)
     steps++
   }
-  while (known.spare(transact));
+  while (idDedupe.spare(transact));
   expect(groupRows(db)).toEqual([{ firstRun: 0, chunks: chunksPerRun, parts: runsPerGroup }])
-  expect(most).toBeLessThanOrEqual(6)
-  expect(known.spare(transact)).toBe(false)
+  expect(maxRuns).toBeLessThanOrEqual(6)
+  expect(idDedupe.spare(transact)).toBe(false)
   expect(steps).toBe(Math.ceil(chunksPerRun / 6) + runsPerGroup)
-  expectKnown(known, until)
+  expectKnown(idDedupe, until)
   expectKnown(loaded(db, until), until)
 })
 
@@ -165,13 +165,13 @@ test('a known id reads one row of a group, and one in three hundred new ids at m
     expect(groups.some(print, isIt)).toBe(true)
   })
   expect(rows() - merging).toBe(prints.length)
-  const others = 30_000
-  for (let n = 0; n < others; n++) {
+  const otherCount = 30_000
+  for (let n = 0; n < otherCount; n++) {
     const print = printOf(-1 - n) % 2 ** 43
     expect(chunkOf(print)).toBe(0)
     groups.some(print, () => true)
   }
-  expect(rows() - merging - prints.length).toBeLessThan(others / 300)
+  expect(rows() - merging - prints.length).toBeLessThan(otherCount / 300)
 })
 
 test('a start reads no filter and no chunk, and then loads each part once', () => {
@@ -196,9 +196,9 @@ test('a start reads no filter and no chunk, and then loads each part once', () =
   while (started.loadPart()) parts++
   expect([parts, filters.rows()]).toEqual([runsPerGroup, runsPerGroup])
   // Loaded, it keeps other ids from reading rows.
-  const before = chunks.rows()
+  const rowsBefore = chunks.rows()
   for (let n = 0; n < 3_000; n++) started.some(printOf(-1 - n), () => true)
-  expect(chunks.rows() - before).toBeLessThan(30)
+  expect(chunks.rows() - rowsBefore).toBeLessThan(30)
 })
 
 /** Groups of different ids, every one of which is in the first chunk. */
@@ -221,31 +221,34 @@ test('filters of many groups are those of each, in any order of merging, loading
   const count = 5
   const prints = someGroups(db, count)
   const groups = idGroups(db)
-  const finds = (one: typeof groups, group: number) =>
+  const finds = (groupFilter: typeof groups, group: number) =>
     prints[group]!.map((print, n) =>
-      one.some(print, (run, at) => firstOfGroup(run) === group * runsPerGroup && at === n),
+      groupFilter.some(
+        print,
+        (run, position) => firstOfGroup(run) === group * runsPerGroup && position === n,
+      ),
     )
-  const all = (is: boolean) => Array.from({ length: 600 }, () => is)
+  const allValues = (is: boolean) => Array.from({ length: 600 }, () => is)
   // The first is merged before its parts are loaded, and the others in a memory that grows with each.
   groups.merge(0, 1)
   while (groups.loadPart());
   for (let group = 1; group < count; group++) groups.merge(group * runsPerGroup, 1)
-  for (let group = 0; group < count; group++) expect(finds(groups, group)).toEqual(all(true))
+  for (let group = 0; group < count; group++) expect(finds(groups, group)).toEqual(allValues(true))
   // Dropped groups are never found, also before their memory is freed, and others stay known.
   groups.drop(runsPerGroup)
   groups.drop(3 * runsPerGroup)
-  expect(finds(groups, 3)).toEqual(all(false))
+  expect(finds(groups, 3)).toEqual(allValues(false))
   expect(groups.loadPart()).toBe(true)
   expect(groups.loadPart()).toBe(false)
-  for (const group of [0, 2, 4]) expect(finds(groups, group)).toEqual(all(true))
-  expect(finds(groups, 1)).toEqual(all(false))
+  for (const group of [0, 2, 4]) expect(finds(groups, group)).toEqual(allValues(true))
+  expect(finds(groups, 1)).toEqual(allValues(false))
   // What is written of one group is what another start makes of its rows.
   while (!groups.merge(2 * runsPerGroup, chunksPerRun));
   while (groups.writePart());
   const started = idGroups(db)
   started.load(new Set([0, 2 * runsPerGroup, 4 * runsPerGroup]))
   while (started.loadPart());
-  for (const group of [0, 2, 4]) expect(finds(started, group)).toEqual(all(true))
+  for (const group of [0, 2, 4]) expect(finds(started, group)).toEqual(allValues(true))
   let passed = 0
   for (let n = 0; n < 3_000; n++) if (started.mayHold(printOf(-1 - n) % 2 ** 43)) passed++
   expect(passed).toBeLessThan(30)

@@ -81,7 +81,7 @@ export function idGroups(db: Database): IdGroups {
   const filters = loadedFilters(db, () => groups)
 
   function groupAt(firstRun: number): GroupRow {
-    let group = groups.find((one) => one.firstRun === firstRun)
+    let group = groups.find((candidate) => candidate.firstRun === firstRun)
     if (group === undefined) {
       group = { firstRun, chunks: 0, parts: 0 }
       groups.push(group)
@@ -89,7 +89,8 @@ export function idGroups(db: Database): IdGroups {
     return group
   }
 
-  const unwritten = () => groups.find((one) => one.chunks === chunksPerRun && one.parts < partsPerGroup)
+  const unwritten = () =>
+    groups.find((candidate) => candidate.chunks === chunksPerRun && candidate.parts < partsPerGroup)
 
   function isMerged(run: number, chunk: number): boolean {
     const firstRun = firstOfGroup(run)
@@ -133,9 +134,9 @@ export function idGroups(db: Database): IdGroups {
     },
     load(runs) {
       const rows = groupRows(db)
-      const used = new Set(Array.from(runs, firstOfGroup))
+      const usedGroups = new Set(Array.from(runs, firstOfGroup))
       lastRun = Math.max(-1, ...rows.map(({ firstRun }) => firstRun + runsPerGroup - 1))
-      groups = rows.filter(({ firstRun }) => used.has(firstRun))
+      groups = rows.filter(({ firstRun }) => usedGroups.has(firstRun))
     },
     lastRun: () => lastRun,
   }
@@ -194,18 +195,18 @@ function mergeChunk(db: Database, group: GroupRow, filter: ChunkFilter | null): 
   const rows = readRows(db, firstRun, chunk)
   const sizes = new Uint32Array(runsPerGroup)
   for (const row of rows)
-    for (let at = 1; row !== null && at < row.length; at += 2) sizes[row[at]! >>> 27]! += 2
+    for (let index = 1; row !== null && index < row.length; index += 2) sizes[row[index]! >>> 27]! += 2
   const merged = Array.from(sizes, (size) => new Uint32Array(size))
   sizes.fill(0)
   rows.forEach((row, run) => {
-    for (let at = 0; row !== null && at < row.length; at += 2) {
-      const low = row[at]!
-      const word = row[at + 1]!
+    for (let index = 0; row !== null && index < row.length; index += 2) {
+      const low = row[index]!
+      const word = row[index + 1]!
       const middle = word >>> offsetBits
       const to = middle >>> 6
-      const into = merged[to]!
-      into[sizes[to]!] = low
-      into[sizes[to]! + 1] =
+      const target = merged[to]!
+      target[sizes[to]!] = low
+      target[sizes[to]! + 1] =
         ((middle & 63) << (runBits + offsetBits)) | (run << offsetBits) | (word & offsetMask)
       sizes[to]! += 2
       filter?.(chunk * 2 ** 11 + middle, low)
@@ -255,9 +256,9 @@ function findMerged(entries: Uint8Array, firstRun: number, fingerprint: number, 
   const words = wordsOf(entries)
   const low = fingerprint >>> 0
   const middle = Math.floor(fingerprint / 2 ** 32) & 63
-  for (let at = 0; at < words.length; at += 2) {
-    if (words[at] !== low) continue
-    const word = words[at + 1]!
+  for (let index = 0; index < words.length; index += 2) {
+    if (words[index] !== low) continue
+    const word = words[index + 1]!
     const run = firstRun + ((word >>> offsetBits) & runMask)
     if (word >>> (runBits + offsetBits) === middle && visit(run, word & offsetMask)) return true
   }
@@ -271,9 +272,9 @@ function readPart(db: Database, { firstRun, chunks, parts }: GroupRow, part: num
   const end = Math.min(chunks, (part + 1) * partChunks)
   for (let chunk = part * partChunks; chunk < end; chunk++)
     readRows(db, firstRun, chunk).forEach((row, next) => {
-      for (let at = 0; row !== null && at < row.length; at += 2) {
-        const middle = (next << 6) | (row[at + 1]! >>> (runBits + offsetBits))
-        addToPart(filter, chunk * 2 ** 11 + middle, row[at]!)
+      for (let index = 0; row !== null && index < row.length; index += 2) {
+        const middle = (next << 6) | (row[index + 1]! >>> (runBits + offsetBits))
+        addToPart(filter, chunk * 2 ** 11 + middle, row[index]!)
       }
     })
   return filter
@@ -293,7 +294,7 @@ export function readBits(db: Database, run: number): Uint32Array {
  * other runs, 70 MB at most.
  */
 export function runChecks(db: Database): (run: number) => (fingerprint: number, offset: number) => boolean {
-  let of = ''
+  let loadedState = ''
   let rows = new Map<number, Uint8Array>()
   let parts = new Map<number, Uint32Array>()
   const read = db.query<{ entries: Uint8Array }, [number]>(
@@ -318,11 +319,13 @@ export function runChecks(db: Database): (run: number) => (fingerprint: number, 
     const firstRun = firstOfGroup(run)
     const group = groupRows(db).find((row) => row.firstRun === firstRun) ?? { firstRun, chunks: 0, parts: 0 }
     const state = `${firstRun} ${group.chunks} ${group.parts}`
-    if (state !== of || group.chunks === 0) [of, rows, parts] = [state, new Map(), new Map()]
+    if (state !== loadedState || group.chunks === 0)
+      [loadedState, rows, parts] = [state, new Map(), new Map()]
     const filter = group.chunks === chunksPerRun ? null : idFilter()
     filter?.load(run, readBits(db, run))
     return (fingerprint, offset) => {
-      const isIt: Visit = (of, at) => of === run && at === offset
+      const isIt: Visit = (candidateRun, candidateOffset) =>
+        candidateRun === run && candidateOffset === offset
       if (chunkOf(fingerprint) < group.chunks) {
         const entries = entriesAt(mergedRow(firstRun, fingerprint))
         return passes(group, fingerprint) && findMerged(entries, firstRun, fingerprint, isIt)
@@ -331,7 +334,7 @@ export function runChecks(db: Database): (run: number) => (fingerprint: number, 
       return findInChunk(
         entriesAt(run * chunksPerRun + chunkOf(fingerprint)),
         fingerprint,
-        (at) => at === offset,
+        (candidateOffset) => candidateOffset === offset,
       )
     }
   }

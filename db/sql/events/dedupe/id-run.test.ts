@@ -18,17 +18,17 @@ test('a chunk finds every entry, equal fingerprints included', () => {
       fc.array(entry, { minLength: 1 }),
       fc.integer({ min: 0, max: 1_023 }),
       print,
-      (some, chunk, other) => {
-        const entries = some.map(([low, at]) => ({ print: chunk * 2 ** 43 + low, at }))
+      (pairs, chunk, otherPrint) => {
+        const entries = pairs.map(([low, position]) => ({ print: chunk * 2 ** 43 + low, at: position }))
         const words = new Uint32Array(entries.length * 2)
-        entries.forEach(({ print, at }, index) => packEntry(words, index, print, at))
+        entries.forEach(({ print, at: position }, index) => packEntry(words, index, print, position))
         const packed = new Uint8Array(words.buffer)
-        for (const { print, at } of entries) {
+        for (const { print, at: position } of entries) {
           expect(chunkOf(print)).toBe(chunk)
-          expect(findInChunk(packed, print, (found) => found === at)).toBe(true)
+          expect(findInChunk(packed, print, (candidate) => candidate === position)).toBe(true)
         }
-        const isThere = entries.some((one) => one.print % 2 ** 43 === other % 2 ** 43)
-        expect(findInChunk(packed, other, () => true)).toBe(isThere)
+        const isThere = entries.some((idEntry) => idEntry.print % 2 ** 43 === otherPrint % 2 ** 43)
+        expect(findInChunk(packed, otherPrint, () => true)).toBe(isThere)
       },
     ),
   )
@@ -46,22 +46,24 @@ test('the table finds every entry, through growth and after it was emptied, and 
     size: 'max',
   })
   fc.assert(
-    fc.property(fc.array(entries, { minLength: 1, maxLength: 3 }), print, (rounds, other) => {
+    fc.property(fc.array(entries, { minLength: 1, maxLength: 3 }), print, (rounds, otherPrint) => {
       const table = idTable(1)
       for (const round of rounds) {
         for (const [key, place] of round) table.add(0, place, key)
         expect(table.size()).toBe(round.length)
-        for (const [key, place] of round) expect(table.find(key, (found) => found === place)).toBe(true)
-        expect(table.find(other, () => true)).toBe(round.some(([key]) => key === other))
-        const seen: [number, number][] = []
+        for (const [key, place] of round)
+          expect(table.find(key, (candidate) => candidate === place)).toBe(true)
+        expect(table.find(otherPrint, () => true)).toBe(round.some(([key]) => key === otherPrint))
+        const visits: [number, number][] = []
         for (let chunk = 0; chunk < chunksPerRun; chunk++) {
           table.chunk(chunk, (key, place) => {
             expect(chunkOf(key)).toBe(chunk)
-            seen.push([key, place])
+            visits.push([key, place])
           })
         }
-        const inOrder = (all: [number, number][]) => all.toSorted((a, b) => a[0] - b[0] || a[1] - b[1])
-        expect(inOrder(seen)).toEqual(inOrder(round))
+        const inOrder = (sortEntries: [number, number][]) =>
+          sortEntries.toSorted((a, b) => a[0] - b[0] || a[1] - b[1])
+        expect(inOrder(visits)).toEqual(inOrder(round))
         table.clear()
         for (const [key] of round) expect(table.find(key, () => true)).toBe(false)
       }
@@ -80,20 +82,22 @@ test('the filter knows every id in its run, before and after a restart, and few 
     for (let n = 0; n < 131_072 / 64; n++) filter.add(run, bits, random(run * 131_072 + n))
     reloaded.load(run, bits)
   }
-  const candidates = (one: typeof filter, print: number) => {
-    const found: number[] = []
-    one.some(print, (run) => found.push(run) < 0)
-    return found
+  const candidates = (runFilter: typeof filter, print: number) => {
+    const foundRuns: number[] = []
+    runFilter.some(print, (run) => foundRuns.push(run) < 0)
+    return foundRuns
   }
   for (let run = 0; run < runs; run++) expect(candidates(filter, random(run * 131_072 + 7))).toContain(run)
-  const others = Array.from({ length: 2_000 }, (_, n) => candidates(filter, random(-1 - n)))
-  expect(others.flat().length).toBeLessThan(20)
-  expect(others).toEqual(Array.from({ length: 2_000 }, (_, n) => candidates(reloaded, random(-1 - n))))
+  const otherCandidates = Array.from({ length: 2_000 }, (_, n) => candidates(filter, random(-1 - n)))
+  expect(otherCandidates.flat().length).toBeLessThan(20)
+  expect(otherCandidates).toEqual(
+    Array.from({ length: 2_000 }, (_, n) => candidates(reloaded, random(-1 - n))),
+  )
   for (const run of [3, 35]) {
     filter.drop(run)
     expect(candidates(filter, random(run * 131_072 + 7))).not.toContain(run)
-    for (const other of [run + 1, run - 3])
-      expect(candidates(filter, random(other * 131_072 + 7))).toContain(other)
+    for (const otherRun of [run + 1, run - 3])
+      expect(candidates(filter, random(otherRun * 131_072 + 7))).toContain(otherRun)
   }
 })
 
@@ -110,6 +114,6 @@ test('the filter of a run of an earlier version, half as long, still knows every
   }
   filter.load(5, bits)
   for (const print of prints) expect(filter.some(print, (run) => run === 5)).toBe(true)
-  const others = Array.from({ length: 2_000 }, (_, n) => filter.some(n * 4_503_599, (run) => run === 5))
-  expect(others.filter(Boolean).length).toBeLessThan(20)
+  const otherMatches = Array.from({ length: 2_000 }, (_, n) => filter.some(n * 4_503_599, (run) => run === 5))
+  expect(otherMatches.filter(Boolean).length).toBeLessThan(20)
 })

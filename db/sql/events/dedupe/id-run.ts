@@ -43,9 +43,9 @@ export function findInChunk(
   const words = new Uint32Array(entries.buffer, entries.byteOffset, entries.byteLength / 4)
   const low = fingerprint >>> 0
   const middle = middleOf(fingerprint)
-  for (let at = 0; at < words.length; at += 2) {
-    if (words[at] !== low) continue
-    const word = words[at + 1]!
+  for (let index = 0; index < words.length; index += 2) {
+    if (words[index] !== low) continue
+    const word = words[index + 1]!
     if (Math.floor(word / seqSpanMax) === middle && confirm(word % seqSpanMax)) return true
   }
   return false
@@ -150,9 +150,9 @@ function widened(group: Group): Group {
 function addRun({ words, width, split }: Group, mark: number, bits: Uint32Array): void {
   const lanes = 1 << split
   const mask = (1 << lanes) - 1
-  const spread = Uint32Array.from({ length: 1 << lanes }, (_, some) => {
+  const spread = Uint32Array.from({ length: 1 << lanes }, (_, laneBits) => {
     let word = 0
-    for (let lane = 0; lane < lanes; lane++) if ((some & (1 << lane)) !== 0) word |= 1 << (lane * width)
+    for (let lane = 0; lane < lanes; lane++) if ((laneBits & (1 << lane)) !== 0) word |= 1 << (lane * width)
     return word << mark
   })
   let word = 0
@@ -165,13 +165,13 @@ function addRun({ words, width, split }: Group, mark: number, bits: Uint32Array)
 /** Doubles each bit. */
 function doubled(bits: Uint32Array): Uint32Array {
   const twice = new Uint32Array(bits.length * 2)
-  for (let at = 0; at < twice.length; at++) {
-    let half = at % 2 === 0 ? bits[at >>> 1]! & 0xffff : bits[at >>> 1]! >>> 16
+  for (let index = 0; index < twice.length; index++) {
+    let half = index % 2 === 0 ? bits[index >>> 1]! & 0xffff : bits[index >>> 1]! >>> 16
     half = (half | (half << 8)) & 0x00ff00ff
     half = (half | (half << 4)) & 0x0f0f0f0f
     half = (half | (half << 2)) & 0x33333333
     half = (half | (half << 1)) & 0x55555555
-    twice[at] = half | (half << 1)
+    twice[index] = half | (half << 1)
   }
   return twice
 }

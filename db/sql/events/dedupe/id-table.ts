@@ -78,9 +78,9 @@ export function idTable(entriesExpected: number): IdTable {
       const perChunk = slots / chunksPerRun
       const first = chunk * perChunk
       // An entry whose slot was taken is in a later slot, but never after an empty one.
-      for (let at = first; at < first + perChunk || keys[at & mask] !== empty; at++) {
-        const key = keys[at & mask]!
-        if (key !== empty && chunkOf(key) === chunk) visit(key, places[at & mask]!)
+      for (let slot = first; slot < first + perChunk || keys[slot & mask] !== empty; slot++) {
+        const key = keys[slot & mask]!
+        if (key !== empty && chunkOf(key) === chunk) visit(key, places[slot & mask]!)
       }
     },
     clear() {
@@ -93,18 +93,18 @@ export function idTable(entriesExpected: number): IdTable {
 }
 
 function spansByOrg() {
-  let all = new Map<number, RunSpan>()
+  let spans = new Map<number, RunSpan>()
   let last: RunSpan | undefined // usually also the span of the next one
   return {
-    all: () => all,
+    all: () => spans,
     note(org: number, seq: number): void {
-      if (last?.org !== org) last = all.get(org)
-      if (last === undefined) all.set(org, (last = { org, firstSeq: seq, lastSeq: seq }))
+      if (last?.org !== org) last = spans.get(org)
+      if (last === undefined) spans.set(org, (last = { org, firstSeq: seq, lastSeq: seq }))
       else if (seq < last.firstSeq) last.firstSeq = seq
       else if (seq > last.lastSeq) last.lastSeq = seq
     },
     clear(): void {
-      all = new Map()
+      spans = new Map()
       last = undefined
     },
   }

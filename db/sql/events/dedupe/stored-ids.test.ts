@@ -45,8 +45,8 @@ function segmentOfBlocks(): { db: SqliteDatabase; seqs: number[]; end: number } 
     seq += events
     return seq - events
   })
-  const zones = seqs.map((at, index) => ({
-    place: placeOf(org, at),
+  const zones = seqs.map((blockSeq, index) => ({
+    place: placeOf(org, blockSeq),
     events: sizes[index]!,
     minAt: 0,
     maxAt: 0,
@@ -66,7 +66,7 @@ function watching(db: SqliteDatabase): { ids: StoredIds; places: Set<number> } {
     return { get: (...values: number[]) => (places.add(values[0]!), statement.get(...values)) }
   }
   const watched = new Proxy(db, {
-    get: (of, name) => (name === 'query' ? query : (Reflect.get(of, name) as unknown)),
+    get: (target, name) => (name === 'query' ? query : (Reflect.get(target, name) as unknown)),
   })
   return { ids: storedIds(watched, (_, id) => `#1 ${id}`), places }
 }
@@ -82,12 +82,12 @@ test('an id of a sealed segment is confirmed by the key of its block, without a 
   }
   expect([...places]).toEqual(keysOf(seqs))
   // Before the first block and behind the last one, in this organization and in others.
-  for (const [of, seq] of [
+  for (const [orgNum, seq] of [
     [org, firstSeq],
     [org, end],
     [org + 1, firstSeq + 1],
   ])
-    expect(ids.has(of!, seq!, idOf(seq!))).toBe(false)
+    expect(ids.has(orgNum!, seq!, idOf(seq!))).toBe(false)
 })
 
 test('an id whose block was deleted, merged or shortened is searched for and still exact', () => {

@@ -76,11 +76,11 @@ export function deletions(
     },
     erase({ orgId, sessionIds, subjects }, range) {
       const org = folded(orgId)
-      const { after, until } = range ?? { after: 0, until: org.storedSeq }
+      const { after: afterSeq, until } = range ?? { after: 0, until: org.storedSeq }
       const clauses = filterClauses(db, org.num, hashSeed, { sessionIds, subjects })
       if (clauses.length === 0) throw new StoreError('internal', 'an erasure names no session and no subject')
       const blocksMax = Math.ceil(bounds.blocksMax / erasedBlockCosts)
-      const erased = eraseEvents(db, org, { ...bounds, clauses, after, until, blocksMax }, ids.mark)
+      const erased = eraseEvents(db, org, { ...bounds, clauses, after: afterSeq, until, blocksMax }, ids.mark)
       if (erased.events > 0) ids.forget() // blocks keep their keys, so other memory stays valid
       for (const work of spare) work.forget()
       return erased
@@ -110,18 +110,18 @@ function removeSiteEvents(db: Database, org: OrgState, siteId: string, ids: Dele
     )
     .get(org.num, member.siteId, siteId)
   if (term === null) return 0
-  const gone = rollupCounts()
+  const deletedCounts = rollupCounts()
   const ofSite = {
     member: member.siteId,
     codes: new Set([term.code]),
     hashed: new Map<number, Set<string>>(),
   }
   let removed = 0
-  for (const found of matchingRows(db, org.num, [ofSite])) {
-    ids.removed(org.num, blankRows(db, found, gone, null))
-    removed += found.rows.length
+  for (const match of matchingRows(db, org.num, [ofSite])) {
+    ids.removed(org.num, blankRows(db, match, deletedCounts, null))
+    removed += match.rows.length
   }
-  takeFromRollups(db, org.num, gone)
+  takeFromRollups(db, org.num, deletedCounts)
   forgetTerm(db, org.num, siteId, term.code)
   noteRewrite(db, org.num)
   db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
@@ -130,8 +130,8 @@ function removeSiteEvents(db: Database, org: OrgState, siteId: string, ids: Dele
 
 /** Frees the site's place within the organization's limit, unless rollups of expired events still name it. */
 function forgetTerm(db: Database, org: number, siteId: string, code: number): void {
-  const named = db.query('SELECT 1 FROM rollup_metric WHERE org = ? AND site = ? LIMIT 1').get(org, code)
-  if (named !== null) return
+  const metricRow = db.query('SELECT 1 FROM rollup_metric WHERE org = ? AND site = ? LIMIT 1').get(org, code)
+  if (metricRow !== null) return
   const sql = 'DELETE FROM event_term WHERE org = ? AND member = ? AND text = ?'
   db.query(sql).run(org, member.siteId, siteId)
 }

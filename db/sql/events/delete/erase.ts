@@ -32,24 +32,24 @@ interface Erased extends StepBounds, EraseRange {
 export function eraseEvents(
   db: Database,
   org: OrgState,
-  { clauses, after, until, blocksMax, rollupRowsMax }: Erased,
+  { clauses, after: afterSeq, until, blocksMax, rollupRowsMax }: Erased,
   mark: EraseMark,
 ): { events: number; next: EraseRange | null } {
-  const gone = rollupCounts()
+  const deletedCounts = rollupCounts()
   let events = 0
   let blocks = 0
   let next: EraseRange | null = null
-  for (const found of matchingRows(db, org.num, clauses, after)) {
-    const firstSeq = seqOf(found.zone.place)
+  for (const match of matchingRows(db, org.num, clauses, afterSeq)) {
+    const firstSeq = seqOf(match.zone.place)
     if (firstSeq > until) break
-    if (blocks++ === blocksMax || gone.entries() >= rollupRowsMax) {
+    if (blocks++ === blocksMax || deletedCounts.entries() >= rollupRowsMax) {
       next = { after: firstSeq - 1, until }
       break
     }
-    blankRows(db, found, gone, (id) => mark(org.num, id))
-    events += found.rows.length
+    blankRows(db, match, deletedCounts, (id) => mark(org.num, id))
+    events += match.rows.length
   }
-  takeFromRollups(db, org.num, gone)
+  takeFromRollups(db, org.num, deletedCounts)
   if (events > 0) noteRewrite(db, org.num)
   return { events, next }
 }
@@ -72,8 +72,8 @@ export function* matchingRows(
       if (seqOf(zone.place) + zone.events - 1 <= afterSeq) continue
       const block = readBlock(db, zone)
       if (block === null) continue
-      const all = Array.from({ length: block.rows }, (_, row) => row)
-      const rows = all.filter((row) => part.mayMatch(zone, row) && block.matches(row, clauses))
+      const allRows = Array.from({ length: block.rows }, (_, row) => row)
+      const rows = allRows.filter((row) => part.mayMatch(zone, row) && block.matches(row, clauses))
       if (rows.length > 0) yield { zone, rows }
     }
   }
@@ -86,7 +86,7 @@ export function* matchingRows(
 export function blankRows(
   db: Database,
   { zone: { place }, rows }: Rows,
-  gone: RollupCounts,
+  deletedCounts: RollupCounts,
   idOf: ((id: string) => string) | null,
 ): string[] {
   const whole = readWholeBlock(db, place)
@@ -97,7 +97,7 @@ export function blankRows(
   const columns = openBlock(whole.columns)
   const ids = rows.map((row) => content.ids[row]!)
   for (const row of rows) {
-    gone.add(columns, row, row + 1)
+    deletedCounts.add(columns, row, row + 1)
     content.ids[row] = idOf === null ? removedId : idOf(content.ids[row]!)
     blank(content, row)
   }

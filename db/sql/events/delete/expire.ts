@@ -49,7 +49,7 @@ export function expireBlocks(
   let firstKept = org.storedSeq + 1
   let expired = 0
   let last = 0
-  let done = true
+  let isDone = true
   for (const place of oldestBlocks(db, org, blocksMax + 1)) {
     const block = readColumns(db, place)
     if (block === null) continue
@@ -57,17 +57,17 @@ export function expireBlocks(
     const isOld = (age === 'unknown' ? laterAge(place) : age) === 'old'
     if (!isOld || expired === blocksMax || counts.entries() >= rollupRowsMax) {
       firstKept = seqOf(place)
-      done = !isOld
+      isDone = !isOld
       break
     }
-    const before = counts.events()
+    const previousEvents = counts.events()
     counts.add(block, 0, block.rows)
-    events += counts.events() - before
+    events += counts.events() - previousEvents
     ids.expires(org.num, place)
     last = place
     expired++
   }
-  if (expired === 0) return { events: 0, done }
+  if (expired === 0) return { events: 0, done: isDone }
   deleteBlocks(db, placeOf(org.num, 0), last)
   expireInRollups(db, org.num, counts)
   noteRewrite(db, org.num) // no row has another sum, but the blocks that show which hours folds changed are deleted
@@ -76,7 +76,7 @@ export function expireBlocks(
   dropPathsBefore(db, org.num, firstKept)
   dropNetworksBefore(db, org.num, firstKept)
   ids.expired(org.num, firstKept)
-  return { events, done }
+  return { events, done: isDone }
 }
 
 type Age = 'old' | 'young' | 'unknown'
@@ -101,16 +101,16 @@ const lookedAtMax = 256
  * because a clock that was wrong for hours leaves thousands.
  */
 function ageAfter(db: Database, org: OrgState, limit: ExpireLimit): (place: number) => Age {
-  let known: { place: number; age: Age } | null = null
+  let cachedAge: { place: number; age: Age } | null = null
   return (place) => {
-    if (known !== null && place < known.place) return known.age
+    if (cachedAge !== null && place < cachedAge.place) return cachedAge.age
     for (let offset = 1; ; offset += offset < lookedAtMax ? 1 : Math.ceil(offset / 2)) {
       const next = blockAfter(db, org, place, offset)
       const block = next === null ? null : readColumns(db, next)
       if (next === null) return 'unknown'
       const age = block === null ? 'unknown' : ageOf(block, seqOf(next), limit)
       if (age === 'unknown') continue
-      known = { place: next, age }
+      cachedAge = { place: next, age }
       return age
     }
   }
@@ -132,20 +132,20 @@ function blockAfter(
   place: number,
   offset: number,
 ): number | null {
-  const found = db.query<{ place: number }, [number, number, number]>(
+  const blockQuery = db.query<{ place: number }, [number, number, number]>(
     'SELECT place FROM event_block WHERE place >= ? AND place <= ? ORDER BY place LIMIT 1 OFFSET ?',
   )
-  return found.get(place, placeOf(num, foldedSeq), offset)?.place ?? null
+  return blockQuery.get(place, placeOf(num, foldedSeq), offset)?.place ?? null
 }
 
 function dropSegments(db: Database, org: OrgState, firstKept: number): void {
   const firstSegment = Math.floor(firstKept / segmentEvents)
-  const gone = db
+  const expiredSegments = db
     .query<{ segment: number }, [number, number]>(
       'SELECT segment FROM event_segment WHERE org = ? AND segment < ?',
     )
     .all(org.num, firstSegment)
-  if (gone.length === 0) return
+  if (expiredSegments.length === 0) return
   db.query('DELETE FROM event_posting WHERE org = ? AND segment < ?').run(org.num, firstSegment)
   db.query('DELETE FROM event_posting_rest WHERE org = ? AND segment < ?').run(org.num, firstSegment)
   db.query('DELETE FROM event_posting_filter WHERE org = ? AND segment < ?').run(org.num, firstSegment)
@@ -158,16 +158,16 @@ const rowsMax = 4_096
 /** Inside a transaction. Rows that count a live event stay, so that `verify` finds each event counted. */
 export function dropRollups(db: Database, org: number, beforeMs: number): { rows: number; done: boolean } {
   const limit = Math.floor(beforeMs / hourMs)
-  const before = boundedHour(db, org, limit)
+  const boundHour = boundedHour(db, org, limit)
   const totals = db.query(
     `UPDATE event_type_total SET events = events - coalesce((SELECT sum(expired) FROM rollup_metric
        WHERE org = ?1 AND hour < ?2 AND live = 0 AND type = event_type_total.type), 0) WHERE org = ?1`,
   )
-  totals.run(org, before)
+  totals.run(org, boundHour)
   let rows = db
     .query('DELETE FROM rollup_metric WHERE org = ? AND hour < ? AND live = 0')
-    .run(org, before).changes
-  db.query('DELETE FROM rollup_day WHERE org = ? AND day < ?').run(org, before)
+    .run(org, boundHour).changes
+  db.query('DELETE FROM rollup_day WHERE org = ? AND day < ?').run(org, boundHour)
   const values = db.query(
     `DELETE FROM rollup_value WHERE (org, member, hour, site, type, outcome, code) IN (
          SELECT org, member, hour, site, type, outcome, code FROM rollup_value
@@ -177,13 +177,13 @@ export function dropRollups(db: Database, org: number, beforeMs: number): { rows
     'SELECT DISTINCT member FROM rollup_value WHERE org = ? ORDER BY member',
   )
   for (const { member } of members.all(org)) {
-    rows += values.run(org, member, before).changes
+    rows += values.run(org, member, boundHour).changes
     if (rows >= rowsMax) break
   }
   if (rows > 0) noteRewrite(db, org)
   if (rows >= rowsMax) return { rows, done: false }
   db.query('DELETE FROM event_type_total WHERE org = ? AND events = 0').run(org)
-  return { rows, done: before === limit }
+  return { rows, done: boundHour === limit }
 }
 
 /** The hour before which about one step's rows of events by hour are stored; at least one hour. */

@@ -21,7 +21,7 @@ test('every code of the filter passes', () => {
   fc.assert(
     fc.property(fc.uniqueArray(code, { minLength: 1, maxLength: 2_000 }), (codes) => {
       const bits = filterOf(codes, codes.length)
-      expect(codes.every((one) => mayHold(bits, one))).toBe(true)
+      expect(codes.every((heldCode) => mayHold(bits, heldCode))).toBe(true)
     }),
     { numRuns: runs(30) },
   )
@@ -31,8 +31,8 @@ test('of other codes at most 2.5 % pass', () => {
   for (const count of [10, 3_000, 65_536]) {
     const codes = Array.from({ length: count }, (_, n) => hashCode(`in ${n}`, 7))
     const bits = filterOf(codes, count)
-    const others = Array.from({ length: 20_000 }, (_, n) => hashCode(`out ${n}`, 7))
-    expect(others.filter((one) => mayHold(bits, one)).length).toBeLessThan(500)
+    const otherCodes = Array.from({ length: 20_000 }, (_, n) => hashCode(`out ${n}`, 7))
+    expect(otherCodes.filter((otherCode) => mayHold(bits, otherCode)).length).toBeLessThan(500)
   }
 })
 
@@ -71,10 +71,10 @@ test('adding a set leaves the positions of the bitmap', () => {
 test('anyBit reads exactly its range', () => {
   fc.assert(
     fc.property(position, position, fc.integer({ min: 1, max: 300 }), (bit, first, count) => {
-      const within = Math.min(count, 65_536 - first)
+      const rowsWithin = Math.min(count, 65_536 - first)
       const bitmap = newBitmap()
       setBit(bitmap, bit)
-      expect(anyBit(bitmap, first, within)).toBe(bit >= first && bit < first + within)
+      expect(anyBit(bitmap, first, rowsWithin)).toBe(bit >= first && bit < first + rowsWithin)
     }),
     {
       numRuns: runs(2_000),

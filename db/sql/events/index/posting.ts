@@ -14,7 +14,7 @@ const restBytesMax = 1_900 // per shared row: what the engines store within a pa
 /** Writes the index of one field. `codes[position]` is its code, of `events` positions. */
 export function writePostings(
   db: Database,
-  at: { org: number; segment: number; member: number },
+  listKey: { org: number; segment: number; member: number },
   codes: Uint32Array,
   events: number,
 ): void {
@@ -24,33 +24,40 @@ export function writePostings(
     if (positions === undefined) positionsByCode.set(codes[position]!, [position])
     else positions.push(position)
   }
-  if (filteredFields.includes(at.member)) writeFilter(db, at, positionsByCode.keys(), positionsByCode.size)
-  const own: SqlValue[][] = []
+  if (filteredFields.includes(listKey.member))
+    writeFilter(db, listKey, positionsByCode.keys(), positionsByCode.size)
+  const ownRows: SqlValue[][] = []
   const rare: [code: number, positions: number[]][] = []
   for (const entry of positionsByCode) {
     if (entry[1].length < ownRowMin) rare.push(entry)
-    else own.push([at.org, at.member, entry[0], at.segment, packSet(entry[1])])
+    else ownRows.push([listKey.org, listKey.member, entry[0], listKey.segment, packSet(entry[1])])
   }
   db.runEach(
     `INSERT INTO event_posting (org, member, code, segment, positions) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (org, member, code, segment) DO UPDATE SET positions = excluded.positions`,
-    own,
+    ownRows,
   )
   writeRest(
     db,
-    at,
+    listKey,
     rare.sort(([a], [b]) => a - b),
   )
 }
 
 function writeRest(
   db: Database,
-  at: { org: number; segment: number; member: number },
+  listKey: { org: number; segment: number; member: number },
   rare: [code: number, positions: number[]][],
 ): void {
   const rows: SqlValue[][] = []
   const add = (until: number) =>
-    rows.push([at.org, at.segment, at.member, rare[from]![0], packRest(rare.slice(from, until), lists)])
+    rows.push([
+      listKey.org,
+      listKey.segment,
+      listKey.member,
+      rare[from]![0],
+      packRest(rare.slice(from, until), lists),
+    ])
   let from = 0
   let bytes = 4
   let lists: Uint8Array[] = []
@@ -86,18 +93,21 @@ function packRest(entries: [code: number, positions: number[]][], lists: Uint8Ar
 }
 
 /** The codes of a field in a sealed segment. */
-export function codesInSegment(db: Database, at: { org: number; segment: number; member: number }): number[] {
-  const own = db
+export function codesInSegment(
+  db: Database,
+  listKey: { org: number; segment: number; member: number },
+): number[] {
+  const ownRows = db
     .query<{ code: number }, [number, number, number]>(
       'SELECT code FROM event_posting WHERE org = ? AND member = ? AND segment = ?',
     )
-    .all(at.org, at.member, at.segment)
-  const rest = db
+    .all(listKey.org, listKey.member, listKey.segment)
+  const restRows = db
     .query<{ entries: Uint8Array }, [number, number, number]>(
       'SELECT entries FROM event_posting_rest WHERE org = ? AND segment = ? AND member = ?',
     )
-    .all(at.org, at.segment, at.member)
-  return [...own.map(({ code }) => code), ...rest.flatMap(({ entries }) => codesOfRest(entries))]
+    .all(listKey.org, listKey.segment, listKey.member)
+  return [...ownRows.map(({ code }) => code), ...restRows.flatMap(({ entries }) => codesOfRest(entries))]
 }
 
 function codesOfRest(entries: Uint8Array): number[] {
@@ -119,17 +129,17 @@ interface Lists {
 
 /** For one snapshot: it caches the filters that it read. */
 export function postingReader(db: Database): PostingReader {
-  const own = db.query<{ positions: Uint8Array }, [number, number, number, number]>(
+  const listQuery = db.query<{ positions: Uint8Array }, [number, number, number, number]>(
     'SELECT positions FROM event_posting WHERE org = ? AND member = ? AND code = ? AND segment = ?',
   )
-  const rest = db.query<{ entries: Uint8Array }, [number, number, number, number]>(
+  const restQuery = db.query<{ entries: Uint8Array }, [number, number, number, number]>(
     `SELECT entries FROM event_posting_rest
      WHERE org = ? AND segment = ? AND member = ? AND first_code <= ? ORDER BY first_code DESC LIMIT 1`,
   )
   const filter = db.query<{ bits: Uint8Array }, [number, number, number]>(
     'SELECT bits FROM event_posting_filter WHERE org = ? AND member = ? AND segment = ?',
   )
-  const some = db.query<Lists & { segment: number }, [number, number, number, string]>(
+  const segmentsQuery = db.query<Lists & { segment: number }, [number, number, number, string]>(
     `SELECT w.value AS segment,
        (SELECT positions FROM event_posting
         WHERE org = ?1 AND member = ?2 AND code = ?3 AND segment = w.value) AS own,
@@ -138,7 +148,7 @@ export function postingReader(db: Database): PostingReader {
      FROM ${db.dialect.numbersOf('?4')} AS w`,
   )
   let last: { member: number; segment: number; bits: Uint8Array | null } | null = null
-  const known = new Map<string, Lists>()
+  const cachedLists = new Map<string, Lists>()
   const nameOf = (segment: number, member: number, code: number) => `${segment} ${member} ${code}`
 
   function passes(org: number, segment: number, member: number, code: number): boolean {
@@ -150,23 +160,24 @@ export function postingReader(db: Database): PostingReader {
   return {
     add(bitmap, org, segment, member, code) {
       if (filteredFields.includes(member) && !passes(org, segment, member, code)) return false
-      const lists = known.get(nameOf(segment, member, code))
-      const set = lists === undefined ? (own.get(org, member, code, segment)?.positions ?? null) : lists.own
+      const lists = cachedLists.get(nameOf(segment, member, code))
+      const set =
+        lists === undefined ? (listQuery.get(org, member, code, segment)?.positions ?? null) : lists.own
       if (set !== null) {
         addSet(bitmap, set)
         return true
       }
-      const shared = lists === undefined ? rest.get(org, segment, member, code)?.entries : lists.shared
+      const shared = lists === undefined ? restQuery.get(org, segment, member, code)?.entries : lists.shared
       const list = shared ? findInRest(shared, code) : null
       if (list !== null) addList(bitmap, list)
       return list !== null
     },
     ahead(org, segments, values) {
-      known.clear()
+      cachedLists.clear()
       for (const [member, code] of values) {
         if (segments.length < 2 || filteredFields.includes(member)) continue
-        for (const { segment, ...lists } of some.all(org, member, code, JSON.stringify(segments)))
-          known.set(nameOf(segment, member, code), lists)
+        for (const { segment, ...lists } of segmentsQuery.all(org, member, code, JSON.stringify(segments)))
+          cachedLists.set(nameOf(segment, member, code), lists)
       }
     },
   }
@@ -208,8 +219,8 @@ export function filterOf(codes: Iterable<number>, count: number): Uint8Array<Arr
   const bits = new Uint8Array(bytes)
   for (const code of codes) {
     for (let probe = 0, bit = start(code); probe < probes; probe++, bit = (bit + step(code)) | 0) {
-      const at = bit & (bytes * 8 - 1)
-      bits[at >>> 3]! |= 1 << (at & 7)
+      const bitIndex = bit & (bytes * 8 - 1)
+      bits[bitIndex >>> 3]! |= 1 << (bitIndex & 7)
     }
   }
   return bits
@@ -219,8 +230,8 @@ export function mayHold(bits: Uint8Array, code: number): boolean {
   const mask = bits.length * 8 - 1
   const distance = step(code)
   for (let probe = 0, bit = start(code); probe < probes; probe++, bit = (bit + distance) | 0) {
-    const at = bit & mask
-    if ((bits[at >>> 3]! & (1 << (at & 7))) === 0) return false
+    const bitIndex = bit & mask
+    if ((bits[bitIndex >>> 3]! & (1 << (bitIndex & 7))) === 0) return false
   }
   return true
 }
@@ -241,14 +252,14 @@ function step(code: number): number {
 
 export function writeFilter(
   db: Database,
-  at: { org: number; member: number; segment: number },
+  filterKey: { org: number; member: number; segment: number },
   codes: Iterable<number>,
   count: number,
 ): void {
   db.query(
     `INSERT INTO event_posting_filter (org, member, segment, bits) VALUES (?, ?, ?, ?)
      ON CONFLICT (org, member, segment) DO UPDATE SET bits = excluded.bits`,
-  ).run(at.org, at.member, at.segment, filterOf(codes, count))
+  ).run(filterKey.org, filterKey.member, filterKey.segment, filterOf(codes, count))
 }
 
 /*
@@ -297,23 +308,23 @@ export function anyBit(bitmap: Bitmap, first: number, count: number): boolean {
 /** `positions` ascend. */
 export function packList(positions: number[]): Uint8Array<ArrayBuffer> {
   const out = new Uint8Array(positions.length * 3)
-  let at = 0
-  let before = 0
+  let offset = 0
+  let previousPosition = 0
   for (const position of positions) {
-    let distance = position - before
-    before = position
-    for (; distance > 127; distance >>>= 7) out[at++] = (distance & 127) | 128
-    out[at++] = distance
+    let distance = position - previousPosition
+    previousPosition = position
+    for (; distance > 127; distance >>>= 7) out[offset++] = (distance & 127) | 128
+    out[offset++] = distance
   }
-  return out.slice(0, at)
+  return out.slice(0, offset)
 }
 
 export function addList(bitmap: Bitmap, list: Uint8Array): void {
   let position = 0
-  for (let at = 0; at < list.length;) {
+  for (let index = 0; index < list.length;) {
     let distance = 0
     for (let shift = 0; ; shift += 7) {
-      const byte = list[at++]
+      const byte = list[index++]
       if (byte === undefined) throw new Error('a list of the segment index ends amid a number')
       distance |= (byte & 127) << shift
       if (byte < 128) break

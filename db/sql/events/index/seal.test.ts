@@ -23,24 +23,24 @@ function blockOf(events: number, code: number): BlockContent {
 }
 
 /** Writes blocks until two segments are full, with a vendor for 5,000 events, and seals them. */
-function sealTwo(seen: (firstSeq: number) => boolean, between: (db: Database, firstSeq: number) => void) {
+function sealTwo(isSeen: (firstSeq: number) => boolean, onSeal: (db: Database, firstSeq: number) => void) {
   const db = openDatabase(':memory:', { strict: true })
   migrate(db, migrations, 0)
   db.run("INSERT INTO event_org (org_id, last_seq, folded_seq, segments) VALUES ('a', 0, 0, 0)")
-  const mine = { ...org }
+  const ownOrg = { ...org }
   const seal = sealer<Sealable>(db)
   for (let seq = 1; seq < 2 * segmentEvents;) {
     const end = Math.min(seq + blockEventsMax, (Math.floor(seq / segmentEvents) + 1) * segmentEvents)
     const block = blockOf(end - seq, 1 + Math.floor(seq / 5_000))
-    writeBlock(db, placeOf(mine.num, seq), block)
-    if (seen(seq)) seal.note(mine, seq, block)
-    mine.storedSeq = end - 1
-    between(db, seq)
-    seal.step(mine, 8) // far less than a segment needs, so both are sealed at the end
+    writeBlock(db, placeOf(ownOrg.num, seq), block)
+    if (isSeen(seq)) seal.note(ownOrg, seq, block)
+    ownOrg.storedSeq = end - 1
+    onSeal(db, seq)
+    seal.step(ownOrg, 8) // far less than a segment needs, so both are sealed at the end
     seq = end
   }
-  seal.finish(mine)
-  expect(mine.segments).toBe(2)
+  seal.finish(ownOrg)
+  expect(ownOrg.segments).toBe(2)
   const tables = ['event_posting', 'event_posting_rest', 'event_posting_filter', 'event_segment']
   const index = tables.map((table) => db.query(`SELECT * FROM ${table}`).all())
   db.close()

@@ -55,15 +55,15 @@ export function sealer<Org extends Sealable = Sealable>(db: Database): Sealer<Or
   }
 
   /** Whether any work was due. */
-  function once(org: Org): boolean {
+  function sealStep(org: Org): boolean {
     if (sealing === null) {
       if (!isDue(org)) return false
       sealing = begin(db, org, newest.take(org.num, org.segments))
     } else if (sealing.nextZone < sealing.zones.length) {
       readZones(db, sealing)
     } else if (sealing.nextMember < indexed.length) {
-      const at = { org: sealing.org.num, segment: sealing.segment, member: indexed[sealing.nextMember]! }
-      writePostings(db, at, sealing.columns[sealing.nextMember]!, segmentEvents)
+      const listKey = { org: sealing.org.num, segment: sealing.segment, member: indexed[sealing.nextMember]! }
+      writePostings(db, listKey, sealing.columns[sealing.nextMember]!, segmentEvents)
       sealing.nextMember++
     } else {
       end(db, sealing)
@@ -76,11 +76,11 @@ export function sealer<Org extends Sealable = Sealable>(db: Database): Sealer<Or
     note: (org, firstSeq, content) => newest.add(org.num, firstSeq, content),
     step(org, events) {
       let steps = Math.ceil((events * 2 * stepsPerSegment) / segmentEvents)
-      while (steps-- > 0 && once(sealing?.org ?? org));
+      while (steps-- > 0 && sealStep(sealing?.org ?? org));
     },
     isDue,
     finish(org) {
-      while (isDue(org)) once(sealing?.org ?? org)
+      while (isDue(org)) sealStep(sealing?.org ?? org)
     },
     current: () => sealing?.org ?? null,
     forget() {
@@ -91,12 +91,16 @@ export function sealer<Org extends Sealable = Sealable>(db: Database): Sealer<Or
 }
 
 /** `known`: the columns, if they need not be read. */
-function begin<Org extends Sealable>(db: Database, org: Org, known: Uint32Array[] | null): Sealing<Org> {
+function begin<Org extends Sealable>(
+  db: Database,
+  org: Org,
+  recentColumns: Uint32Array[] | null,
+): Sealing<Org> {
   const segment = org.segments
   const first = segment * segmentEvents
   const zones = zonesBetween(db, org.num, first, first + segmentEvents)
-  const columns = known ?? emptyColumns()
-  return { org, segment, zones, columns, nextZone: known === null ? 0 : zones.length, nextMember: 0 }
+  const columns = recentColumns ?? emptyColumns()
+  return { org, segment, zones, columns, nextZone: recentColumns === null ? 0 : zones.length, nextMember: 0 }
 }
 
 const emptyColumns = () => indexed.map(() => new Uint32Array(segmentEvents))
@@ -187,9 +191,9 @@ export function filterBackfill(db: Database): FilterBackfill {
   return {
     isDue: () => lacking.length > 0,
     step() {
-      for (const at of lacking.splice(0, stepFilters)) {
-        const codes = codesInSegment(db, at)
-        if (codes.length > 0) writeFilter(db, at, codes, codes.length) // none: retention deleted the segment first
+      for (const filterKey of lacking.splice(0, stepFilters)) {
+        const codes = codesInSegment(db, filterKey)
+        if (codes.length > 0) writeFilter(db, filterKey, codes, codes.length) // none: retention deleted the segment first
       }
     },
     forget() {
@@ -204,5 +208,5 @@ function lackingFilters(db: Database): Lacking[] {
        SELECT 1 FROM event_posting_filter AS filter
        WHERE filter.org = sealed.org AND filter.segment = sealed.segment AND filter.member = ?)`,
   )
-  return filteredFields.flatMap((member) => find.all(member).map((at) => ({ ...at, member })))
+  return filteredFields.flatMap((member) => find.all(member).map((filterKey) => ({ ...filterKey, member })))
 }

@@ -42,7 +42,7 @@ function withCache(): SqliteDatabase {
 
 test('few positions and none at all are cached, many are not', () => {
   const db = withCache()
-  for (const [count, known] of [
+  for (const [count, isKnown] of [
     [0, true],
     [1, true],
     [256, true],
@@ -51,25 +51,25 @@ test('few positions and none at all are cached, many are not', () => {
     const clauses = [clause(3, count + 1)]
     const matches = count === 0 ? null : bitmap(count)
     expect(isComputed(db, clauses, 7, matches)).toBe(true)
-    expect([count, isComputed(db, clauses, 7, matches)]).toEqual([count, !known])
+    expect([count, isComputed(db, clauses, 7, matches)]).toEqual([count, !isKnown])
   }
 })
 
 test('another segment, organization, field or code is another entry; the order of codes is not', () => {
   const db = withCache()
-  const both = [clause(3, 1, 12), clause(4, 2)]
-  expect(isComputed(db, both, 7, bitmap(5))).toBe(true)
+  const bothClauses = [clause(3, 1, 12), clause(4, 2)]
+  expect(isComputed(db, bothClauses, 7, bitmap(5))).toBe(true)
   expect(isComputed(db, [clause(3, 12, 1), clause(4, 2)], 7, bitmap(5))).toBe(false)
-  const others = [
+  const otherLists = [
     [clause(3, 11, 2), clause(4, 2)],
     [clause(3, 1, 12)],
     [clause(3, 1, 12, 4, 2)],
     [clause(4, 1, 12), clause(3, 2)],
   ]
-  for (const clauses of others) expect(isComputed(db, clauses, 7, bitmap(9))).toBe(true)
-  expect(isComputed(db, both, 8, null)).toBe(true)
-  expect(isComputed(db, both, 7, null, 2)).toBe(true)
-  expect(isComputed(db, both, 7, bitmap(5))).toBe(false)
+  for (const clauses of otherLists) expect(isComputed(db, clauses, 7, bitmap(9))).toBe(true)
+  expect(isComputed(db, bothClauses, 8, null)).toBe(true)
+  expect(isComputed(db, bothClauses, 7, null, 2)).toBe(true)
+  expect(isComputed(db, bothClauses, 7, bitmap(5))).toBe(false)
 })
 
 test('the filter queried longest ago is evicted first, and any number of filters stays within the limit', () => {
@@ -108,7 +108,7 @@ test('one filter over more segments than the limit holds is answered too', () =>
 test('a connection without the cache stores nothing, nor is a filter with many codes stored', () => {
   const db = openDatabase(':memory:')
   for (let n = 0; n < 2; n++) expect(isComputed(db, [clause(1, 1)], 0, null)).toBe(true)
-  const many = clause(1, ...Array.from({ length: 65 }, (_, n) => n))
+  const wideClause = clause(1, ...Array.from({ length: 65 }, (_, n) => n))
   for (const db = withCache(), times = [0, 1]; times.pop() !== undefined;)
-    expect(isComputed(db, [many], 0, bitmap(3))).toBe(true)
+    expect(isComputed(db, [wideClause], 0, bitmap(3))).toBe(true)
 })

@@ -39,9 +39,9 @@ const groupMax = 16
 
 /** The same parts in the same order, in groups for `readZonesAhead`. */
 export function partGroups(db: Database, parts: readonly Part[]): (readonly Part[])[] {
-  const most = db.dialect.blocksAhead > 1 ? groupMax : 1
+  const groupSizeMax = db.dialect.blocksAhead > 1 ? groupMax : 1
   const groups: (readonly Part[])[] = []
-  for (let from = 0, size = 1; from < parts.length; from += size, size = Math.min(most, size * 4))
+  for (let from = 0, size = 1; from < parts.length; from += size, size = Math.min(groupSizeMax, size * 4))
     groups.push(parts.slice(from, from + size))
   return groups
 }
@@ -85,10 +85,10 @@ function sealedParts({ db, org, clauses }: Search, sealed: readonly Sealed[]): P
   const values = clauses.flatMap(({ member, codes }) =>
     [...codes].map((code): [number, number] => [member, code]),
   )
-  const known = new Map<number, Uint8Array>()
+  const zonesBySegment = new Map<number, Uint8Array>()
   const parts = new Map<number, SealedPart>()
   const ahead = (segments: number[]) => {
-    known.clear()
+    zonesBySegment.clear()
     if (values.length <= valuesAheadMax)
       postings.ahead(
         org,
@@ -101,18 +101,18 @@ function sealedParts({ db, org, clauses }: Search, sealed: readonly Sealed[]): P
         `SELECT segment, zones FROM event_segment WHERE org = ? AND segment IN ${db.dialect.numbersOf('?')}`,
       )
       .all(org, JSON.stringify(matching))
-    for (const { segment, zones } of rows) known.set(segment, zones)
+    for (const { segment, zones } of rows) zonesBySegment.set(segment, zones)
   }
   const single = db.query<{ zones: Uint8Array }, [number, number]>(
     'SELECT zones FROM event_segment WHERE org = ? AND segment = ?',
   )
-  const zonesOf = (segment: number) => known.get(segment) ?? single.get(org, segment)?.zones
-  for (const one of sealed) {
-    const { segment, version } = one
+  const zonesOf = (segment: number) => zonesBySegment.get(segment) ?? single.get(org, segment)?.zones
+  for (const sealedSegment of sealed) {
+    const { segment, version } = sealedSegment
     const indexed = clauses.filter(({ member }) => (fieldAt(member)?.indexVersion ?? Infinity) <= version)
     const matchesOf = () => matches.of(segment, () => matchesIn(postings, org, segment, indexed))
     const source = { matchesOf: indexed.length > 0 ? matchesOf : null, zonesOf, ahead }
-    parts.set(segment, sealedPart(one, source))
+    parts.set(segment, sealedPart(sealedSegment, source))
   }
   return [...parts.values()]
 }
@@ -131,12 +131,12 @@ interface Source {
 /** A segment's index covers the fields of its version. Other fields are read from the rows. */
 function sealedPart({ segment, minAt, maxAt }: Sealed, { matchesOf, zonesOf, ahead }: Source): SealedPart {
   const firstSeq = segment * segmentEvents
-  let found: Bitmap | null = null
+  let matchBitmap: Bitmap | null = null
   let isMatched = matchesOf === null
   const mayHoldMatch = () => {
-    if (!isMatched) found = matchesOf!()
+    if (!isMatched) matchBitmap = matchesOf!()
     isMatched = true
-    return matchesOf === null || found !== null
+    return matchesOf === null || matchBitmap !== null
   }
   return {
     minAt,
@@ -144,17 +144,17 @@ function sealedPart({ segment, minAt, maxAt }: Sealed, { matchesOf, zonesOf, ahe
     firstSeq,
     lastSeq: firstSeq + segmentEvents - 1,
     segment,
-    candidates: () => (!mayHoldMatch() ? 0 : found === null ? null : bitsIn(found)),
+    candidates: () => (!mayHoldMatch() ? 0 : matchBitmap === null ? null : bitsIn(matchBitmap)),
     zones() {
       if (!mayHoldMatch()) return []
       const packed = zonesOf(segment)
       const zones = packed === undefined ? [] : readZones(packed)
-      const bitmap = found
+      const bitmap = matchBitmap
       return bitmap === null
         ? zones
         : zones.filter(({ place, events }) => anyBit(bitmap, seqOf(place) - firstSeq, events))
     },
-    mayMatch: ({ place }, row) => found === null || hasBit(found, seqOf(place) - firstSeq + row),
+    mayMatch: ({ place }, row) => matchBitmap === null || hasBit(matchBitmap, seqOf(place) - firstSeq + row),
     mayHoldMatch,
     ahead,
   }
@@ -167,22 +167,23 @@ function matchesIn(
   segment: number,
   clauses: readonly Clause[],
 ): Bitmap | null {
-  let all: Bitmap | null = null
+  let intersection: Bitmap | null = null
   for (const clause of clauses) {
-    const one = newBitmap()
-    let found = false
-    for (const code of clause.codes) found = postings.add(one, org, segment, clause.member, code) || found
-    if (!found) return null
-    if (all === null) all = one
-    else if (!intersect(all, one)) return null
+    const clauseBitmap = newBitmap()
+    let hasMatch = false
+    for (const code of clause.codes)
+      hasMatch = postings.add(clauseBitmap, org, segment, clause.member, code) || hasMatch
+    if (!hasMatch) return null
+    if (intersection === null) intersection = clauseBitmap
+    else if (!intersect(intersection, clauseBitmap)) return null
   }
-  return all
+  return intersection
 }
 
-function intersect(into: Bitmap, other: Bitmap): boolean {
-  let left = 0
-  for (let word = 0; word < into.length; word++) left |= into[word]! &= other[word]!
-  return left !== 0
+function intersect(target: Bitmap, otherBitmap: Bitmap): boolean {
+  let remainingBits = 0
+  for (let word = 0; word < target.length; word++) remainingBits |= target[word]! &= otherBitmap[word]!
+  return remainingBits !== 0
 }
 
 /** Arrivals outside any segment: at most one segment of them and those that wait to be sealed. */
@@ -254,13 +255,13 @@ export function cachedMatches(db: Database, org: number, clauses: readonly Claus
   return {
     knows: (segment) => entry.bySegment.has(segment),
     of(segment, work) {
-      const known = entry.bySegment.get(segment)
-      if (known !== undefined) return known === null ? null : bitmapOf(known)
-      const found = work()
-      const positions = found === null ? null : positionsOf(found)
+      const cachedPositions = entry.bySegment.get(segment)
+      if (cachedPositions !== undefined) return cachedPositions === null ? null : bitmapOf(cachedPositions)
+      const bitmap = work()
+      const positions = bitmap === null ? null : positionsOf(bitmap)
       if (positions !== undefined && reserve(cache, entry, entryBytes + (positions?.byteLength ?? 0)))
         entry.bySegment.set(segment, positions)
-      return found
+      return bitmap
     },
   }
 }
@@ -276,11 +277,11 @@ function filterKey(org: number, clauses: readonly Clause[]): string {
 
 /** Moves the entry to the end, because the first is evicted next. */
 function entryOf(cache: Cache, key: string): Entry {
-  const known = cache.entries.get(key)
-  const entry = known ?? { isCached: true, bytes: 0, bySegment: new Map() }
+  const existingEntry = cache.entries.get(key)
+  const entry = existingEntry ?? { isCached: true, bytes: 0, bySegment: new Map() }
   cache.entries.delete(key)
   cache.entries.set(key, entry)
-  if (known === undefined) reserve(cache, entry, entryBytes + key.length * 2)
+  if (existingEntry === undefined) reserve(cache, entry, entryBytes + key.length * 2)
   return entry
 }
 
@@ -364,28 +365,30 @@ export function cachedRows(
   // Texts whose codes are equal hashes would share a name.
   if (clauses.some(({ hashed }) => hashed.size > 0)) return null
   const name = `${filterKey(org, clauses)} ${fields.join()}`
-  const known = cache.entries.get(name)
-  if (known !== undefined && known.rewrites > rewrites) return null // an older snapshot
-  const own =
-    known?.rewrites === rewrites ? known : { rewrites, bySegment: new Map<number, Rows>(), numbers: 0 }
+  const existingEntry = cache.entries.get(name)
+  if (existingEntry !== undefined && existingEntry.rewrites > rewrites) return null // an older snapshot
+  const ownEntry =
+    existingEntry?.rewrites === rewrites
+      ? existingEntry
+      : { rewrites, bySegment: new Map<number, Rows>(), numbers: 0 }
   cache.entries.delete(name) // moves it to the end
-  cache.entries.set(name, own)
-  cache.numbers += own.numbers - (known?.numbers ?? 0)
+  cache.entries.set(name, ownEntry)
+  cache.numbers += ownEntry.numbers - (existingEntry?.numbers ?? 0)
   return {
-    get: (segment: number | null) => (segment === null ? undefined : own.bySegment.get(segment)),
+    get: (segment: number | null) => (segment === null ? undefined : ownEntry.bySegment.get(segment)),
     set(segment: number | null, values: readonly (readonly number[])[]): Rows {
-      const columns = new Map(fields.map((field, at) => [field, Float64Array.from(values[at]!)]))
+      const columns = new Map(fields.map((field, index) => [field, Float64Array.from(values[index]!)]))
       const rows = { rows: values[0]?.length ?? 0, codes: (field: number) => columns.get(field)! }
       const numbers = segmentNumbers + rows.rows * fields.length
       for (const [oldest, entry] of cache.entries) {
-        if (entry === own || cache.numbers + numbers <= numbersMax) break
+        if (entry === ownEntry || cache.numbers + numbers <= numbersMax) break
         cache.entries.delete(oldest)
         cache.numbers -= entry.numbers
       }
-      const hasRoom = cache.entries.get(name) === own && cache.numbers + numbers <= numbersMax
-      if (segment === null || !hasRoom || own.bySegment.has(segment)) return rows
-      own.bySegment.set(segment, rows)
-      own.numbers += numbers
+      const hasRoom = cache.entries.get(name) === ownEntry && cache.numbers + numbers <= numbersMax
+      if (segment === null || !hasRoom || ownEntry.bySegment.has(segment)) return rows
+      ownEntry.bySegment.set(segment, rows)
+      ownEntry.numbers += numbers
       cache.numbers += numbers
       return rows
     },

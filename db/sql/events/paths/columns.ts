@@ -32,30 +32,30 @@ export const hourSpan = 0x1_0000
 export const noOffset = 0xffff
 
 function packPath({ values, positions, codes, entries }: ShreddedPath): Uint8Array {
-  const known = values!.values
-  const width = known.length < 0xff ? 1 : 2
+  const knownValues = values!.values
+  const width = knownValues.length < 0xff ? 1 : 2
   const dense = width === 1 ? new Uint8Array(segmentEvents) : new Uint16Array(segmentEvents)
   let hasLong = 0
-  for (let at = 0; at < entries; at++) {
-    if (codes[at] === inText) hasLong = 1
-    dense[positions[at]!] = codes[at] === inText ? (width === 1 ? 0xff : inText) : codes[at]! + 1
+  for (let index = 0; index < entries; index++) {
+    if (codes[index] === inText) hasLong = 1
+    dense[positions[index]!] = codes[index] === inText ? (width === 1 ? 0xff : inText) : codes[index]! + 1
   }
   const nul = Buffer.alloc(1)
   const head = new Uint8Array(Uint16Array.of(width, hasLong).buffer)
   const bytes = new Uint8Array(dense.buffer)
-  return zstd(Buffer.concat([head, bytes, ...known.flatMap((value) => [value, nul])]))
+  return zstd(Buffer.concat([head, bytes, ...knownValues.flatMap((value) => [value, nul])]))
 }
 
 const zstd = (bytes: Uint8Array): Uint8Array =>
   Bun.zstdCompressSync(bytes as Uint8Array<ArrayBuffer>, { level: 3 })
 
 function packHours(hours: Int32Array): Pick<Contents, 'baseHour'> & { packed: Uint8Array } {
-  const known = hours.filter((hour) => hour !== noHour)
-  const base = known.reduce((low, hour) => Math.min(low, hour), Infinity)
-  const last = known.reduce((high, hour) => Math.max(high, hour), -Infinity)
+  const knownHours = hours.filter((hour) => hour !== noHour)
+  const base = knownHours.reduce((low, hour) => Math.min(low, hour), Infinity)
+  const last = knownHours.reduce((high, hour) => Math.max(high, hour), -Infinity)
   if (last - base >= noOffset) return { baseHour: null, packed: new Uint8Array(0) }
   const offsets = Uint16Array.from(hours, (hour) => (hour === noHour ? noOffset : hour - base))
-  return { baseHour: known.length === 0 ? 0 : base, packed: zstd(new Uint8Array(offsets.buffer)) }
+  return { baseHour: knownHours.length === 0 ? 0 : base, packed: zstd(new Uint8Array(offsets.buffer)) }
 }
 
 const keyOf = (path: string): string => JSON.stringify(path) // without NUL, which not every engine stores
@@ -71,16 +71,16 @@ function writeSegment(
 ): void {
   const packed = paths
     .filter(({ values }) => values !== null)
-    .map((one) => ({ path: one.path, packed: packPath(one) }))
+    .map((shreddedPath) => ({ path: shreddedPath.path, packed: packPath(shreddedPath) }))
     .sort((a, b) => a.packed.length - b.packed.length)
   let bytes = 0
-  const stored = packed.filter((one) => (bytes += one.packed.length) <= segmentBytesMax)
+  const stored = packed.filter((packedPath) => (bytes += packedPath.packed.length) <= segmentBytesMax)
   const names = new Set(stored.map(({ path }) => path))
-  const without = paths.map(({ path }) => path).filter((path) => !names.has(path))
+  const omittedPaths = paths.map(({ path }) => path).filter((path) => !names.has(path))
   const { baseHour, packed: packedHours } = packHours(hours)
   writeRows(db, org, segment, [
-    ['', contentsOf({ baseHour, without, hasMore }, packedHours)],
-    ...stored.map((one): [string, Uint8Array] => [keyOf(one.path), one.packed]),
+    ['', contentsOf({ baseHour, without: omittedPaths, hasMore }, packedHours)],
+    ...stored.map((packedPath): [string, Uint8Array] => [keyOf(packedPath.path), packedPath.packed]),
     ...(sample === null ? [] : [[sampleKey, packSample(sample)] as [string, Uint8Array]]),
   ])
 }
@@ -247,13 +247,13 @@ export function segmentPaths(db: Database, org: number, segment: number): Segmen
   if (head === undefined) return null
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength)
   const end = 4 + bytes.readUInt32LE(0)
-  const { baseHour, without, hasMore } = JSON.parse(bytes.toString('utf8', 4, end)) as Contents
+  const { baseHour, without: omittedPaths, hasMore } = JSON.parse(bytes.toString('utf8', 4, end)) as Contents
   return {
     hours: baseHour === null ? null : { base: baseHour, offsets: wide(inflated(bytes.subarray(end)), 0) },
     column(path) {
       const packed = query.get(org, segment, keyOf(path))?.packed
       if (packed !== undefined) return openColumn(inflated(packed))
-      return hasMore || without.includes(path) ? null : missing
+      return hasMore || omittedPaths.includes(path) ? null : missing
     },
   }
 }

@@ -17,8 +17,12 @@ const ofMetadata = Buffer.from('"metadata":')
 
 /** Where the value of the next member named `metadata` begins, from `from` on; Infinity: nowhere. */
 export function metadataFrom(bytes: Buffer, from: number): number {
-  for (let at = bytes.indexOf(ofMetadata, from); at >= 0; at = bytes.indexOf(ofMetadata, at + 1))
-    if (bytes[at - 1] !== backslash) return at + ofMetadata.length // otherwise inside a string
+  for (
+    let offset = bytes.indexOf(ofMetadata, from);
+    offset >= 0;
+    offset = bytes.indexOf(ofMetadata, offset + 1)
+  )
+    if (bytes[offset - 1] !== backslash) return offset + ofMetadata.length // otherwise inside a string
   return Infinity
 }
 
@@ -28,20 +32,20 @@ export function mayHideMetadata(bytes: Buffer, start: number, end: number): bool
   return text.includes('metadata"') || text.includes('\\u')
 }
 
-export function isAt(bytes: Uint8Array, at: number, name: Uint8Array): boolean {
-  for (let index = 0; index < name.length; index++) if (bytes[at + index] !== name[index]) return false
+export function isAt(bytes: Uint8Array, offset: number, name: Uint8Array): boolean {
+  for (let index = 0; index < name.length; index++) if (bytes[offset + index] !== name[index]) return false
   return true
 }
 
 /** Whether the rest of the text is further members of the event itself and its end. */
 export function endsEvent(bytes: Uint8Array, from: number): boolean {
   let depth = 1
-  for (let at = from; at < bytes.length; at++) {
-    const byte = bytes[at]!
-    if (byte === quote) at = stringEnd(bytes, at) - 1
+  for (let offset = from; offset < bytes.length; offset++) {
+    const byte = bytes[offset]!
+    if (byte === quote) offset = stringEnd(bytes, offset) - 1
     else if (byte === openBrace || byte === openBracket) depth++
     else if (byte === closeBrace || byte === closeBracket) {
-      if (--depth === 0) return bytes[at + 1] === 0
+      if (--depth === 0) return bytes[offset + 1] === 0
     } else if (byte === 0) return false
   }
   return false
@@ -49,11 +53,11 @@ export function endsEvent(bytes: Uint8Array, from: number): boolean {
 
 /** The end of the string whose opening quote is at `from`. */
 export function stringEnd(bytes: Uint8Array, from: number): number {
-  for (let at = from + 1; at < bytes.length; at++) {
-    const byte = bytes[at]!
-    if (byte === quote) return at + 1
-    if (byte === backslash) at++
-    else if (byte === 0) return at
+  for (let offset = from + 1; offset < bytes.length; offset++) {
+    const byte = bytes[offset]!
+    if (byte === quote) return offset + 1
+    if (byte === backslash) offset++
+    else if (byte === 0) return offset
   }
   return bytes.length
 }
@@ -62,14 +66,14 @@ export function stringEnd(bytes: Uint8Array, from: number): number {
 export function valueEnd(bytes: Uint8Array, from: number): number {
   if (bytes[from] === quote) return stringEnd(bytes, from)
   let depth = 0
-  for (let at = from; at < bytes.length; at++) {
-    const byte = bytes[at]!
-    if (byte === quote) at = stringEnd(bytes, at) - 1
+  for (let offset = from; offset < bytes.length; offset++) {
+    const byte = bytes[offset]!
+    if (byte === quote) offset = stringEnd(bytes, offset) - 1
     else if (byte === openBrace || byte === openBracket) depth++
     else if (byte === closeBrace || byte === closeBracket) {
-      if (depth === 0) return at
-      if (--depth === 0) return at + 1
-    } else if (byte === 0 || (byte === comma && depth === 0)) return at
+      if (depth === 0) return offset
+      if (--depth === 0) return offset + 1
+    } else if (byte === 0 || (byte === comma && depth === 0)) return offset
   }
   return bytes.length
 }
@@ -78,9 +82,9 @@ export function valueEnd(bytes: Uint8Array, from: number): number {
 export function isCut(bytes: Uint8Array, start: number, end: number): boolean {
   if (start === end) return true
   if (bytes[start] !== openBrace && bytes[start] !== openBracket) return false
-  for (let at = start; at < end; at++) {
-    if (bytes[at] !== colon) continue
-    const next = bytes[at + 1]
+  for (let offset = start; offset < end; offset++) {
+    if (bytes[offset] !== colon) continue
+    const next = bytes[offset + 1]
     if (next === comma || next === closeBrace) return true
   }
   return false
@@ -90,7 +94,7 @@ export function isCut(bytes: Uint8Array, start: number, end: number): boolean {
 export function cuts(path: string): [first: string, later: string][] {
   const parts = path.split('.')
   return parts
-    .map((_, at): [string, string] => [parts.slice(0, at).join('.'), parts.slice(at).join('.')])
+    .map((_, index): [string, string] => [parts.slice(0, index).join('.'), parts.slice(index).join('.')])
     .slice(1)
     .reverse()
 }
@@ -112,7 +116,7 @@ const sameHashMax = 8
 export function makeCoder(valuesMax: number, bytesMax: number): Coder {
   const byHash = new Map<number, number | number[]>() // the only code, or all
   const values: Buffer[] = []
-  let held = 0
+  let valueBytes = 0
 
   function has(code: number, bytes: Uint8Array, start: number, end: number): boolean {
     const value = values[code]!
@@ -121,21 +125,21 @@ export function makeCoder(valuesMax: number, bytesMax: number): Coder {
 
   return {
     values,
-    bytes: () => held,
+    bytes: () => valueBytes,
     codeOf(bytes, start, end) {
       let hash = end - start
-      for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + bytes[at]!) | 0
-      const known = byHash.get(hash)
-      if (typeof known === 'number') {
-        if (has(known, bytes, start, end)) return known
-      } else if (known !== undefined) {
-        for (const code of known) if (has(code, bytes, start, end)) return code
-        if (known.length >= sameHashMax) return -1
+      for (let offset = start; offset < end; offset++) hash = (Math.imul(hash, 31) + bytes[offset]!) | 0
+      const candidateCodes = byHash.get(hash)
+      if (typeof candidateCodes === 'number') {
+        if (has(candidateCodes, bytes, start, end)) return candidateCodes
+      } else if (candidateCodes !== undefined) {
+        for (const code of candidateCodes) if (has(code, bytes, start, end)) return code
+        if (candidateCodes.length >= sameHashMax) return -1
       }
-      if (values.length >= valuesMax || held + end - start > bytesMax) return -1
-      held += end - start
+      if (values.length >= valuesMax || valueBytes + end - start > bytesMax) return -1
+      valueBytes += end - start
       const code = values.push(Buffer.from(bytes.subarray(start, end))) - 1
-      byHash.set(hash, known === undefined ? code : [known, code].flat())
+      byHash.set(hash, candidateCodes === undefined ? code : [candidateCodes, code].flat())
       return code
     },
   }

@@ -35,7 +35,7 @@ interface Sampler {
 
 export function sampler(db: Database, org: number): Sampler {
   const heightOf = trustHeights(db, org)
-  const found: { [name in (typeof columns)[number]]: number[] } = {
+  const columnValues: { [name in (typeof columns)[number]]: number[] } = {
     session: [],
     at: [],
     type: [],
@@ -48,25 +48,25 @@ export function sampler(db: Database, org: number): Sampler {
       for (let row = 0; row < block.rows; row++) {
         const session = sessions[row]!
         if (!isSampled(session, sampledOneIn) || block.code(member.type, row) === 0) continue
-        found.session.push(session)
-        found.at.push(block.at(row))
-        found.type.push(block.code(member.type, row))
-        found.siteId.push(block.code(member.siteId, row))
-        found.height.push(trustHeight(heightOf, block, row))
+        columnValues.session.push(session)
+        columnValues.at.push(block.at(row))
+        columnValues.type.push(block.code(member.type, row))
+        columnValues.siteId.push(block.code(member.siteId, row))
+        columnValues.height.push(trustHeight(heightOf, block, row))
       }
     },
     result() {
-      const rows = found.session.length
+      const rows = columnValues.session.length
       if (rows > rowsMax) return null
-      const made = columns.map((name) => [name, Float64Array.from(found[name])])
-      return { ...(Object.fromEntries(made) as SampledEvents), rows }
+      const columnEntries = columns.map((name) => [name, Float64Array.from(columnValues[name])])
+      return { ...(Object.fromEntries(columnEntries) as SampledEvents), rows }
     },
   }
 }
 
 export function packSample(sample: SampledEvents): Uint8Array {
-  const all = columns.map((name) => sample[name])
-  return sample.rows === 0 ? new Uint8Array(0) : packSealed(all, sample.rows)
+  const sampleColumns = columns.map((name) => sample[name])
+  return sample.rows === 0 ? new Uint8Array(0) : packSealed(sampleColumns, sample.rows)
 }
 
 export function openSample(packed: Uint8Array): SampledEvents {

@@ -81,11 +81,11 @@ export function shredder(db: Database, org: number, segment: number): Shredder {
   let next = isCutOff ? zones.length : 0
   return {
     step() {
-      const some = zones.slice(next, next + blocksPerStep)
-      next += some.length
-      const texts = textsAhead(db, some, ({ place }) => place)[Symbol.iterator]()
+      const stepZones = zones.slice(next, next + blocksPerStep)
+      next += stepZones.length
+      const texts = textsAhead(db, stepZones, ({ place }) => place)[Symbol.iterator]()
       try {
-        for (const zone of readAhead(db, some)) {
+        for (const zone of readAhead(db, stepZones)) {
           texts.next()
           const block = readBlock(db, zone)
           if (block === null) continue
@@ -147,17 +147,19 @@ type SegmentPaths = ReturnType<typeof segmentPaths>
 function segmentPaths() {
   const paths = pathTable()
   const names = namesBelow('')
-  const found = foundValues()
+  const eventValues = foundValues()
 
   /** Adds the members of an event; false when it has to be parsed. `metadata`: where the next metadata begins. */
   function read(position: number, bytes: Buffer, start: number, end: number, metadata: number): boolean {
-    for (let at = metadata; at < end; at = metadataFrom(bytes, at)) {
-      found.clear()
-      const isObject = bytes[at] === openBrace
-      const after = isObject ? readObject({ paths, found, bytes }, names, at + 1) : valueEnd(bytes, at)
-      if (after < 0) return false
-      if (!endsEvent(bytes, after)) continue
-      found.each((path, from, until) => addValue(path, position, bytes, from, until))
+    for (let offset = metadata; offset < end; offset = metadataFrom(bytes, offset)) {
+      eventValues.clear()
+      const isObject = bytes[offset] === openBrace
+      const endOffset = isObject
+        ? readObject({ paths, found: eventValues, bytes }, names, offset + 1)
+        : valueEnd(bytes, offset)
+      if (endOffset < 0) return false
+      if (!endsEvent(bytes, endOffset)) continue
+      eventValues.each((path, from, until) => addValue(path, position, bytes, from, until))
       return true
     }
     return !mayHideMetadata(bytes, start, end)
@@ -166,11 +168,11 @@ function segmentPaths() {
   /** The same for an event that was parsed. */
   function readParsed(position: number, value: unknown, prefix = ''): void {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return
-    for (const [name, below] of Object.entries(value)) {
+    for (const [name, fieldValue] of Object.entries(value)) {
       const path = paths.of(prefix + name)
-      const json = Buffer.from(JSON.stringify(below))
+      const json = Buffer.from(JSON.stringify(fieldValue))
       if (path !== null) addValue(path, position, json, 0, json.length)
-      if (mayBeAsked(prefix + name)) readParsed(position, below, `${prefix}${name}.`)
+      if (mayBeAsked(prefix + name)) readParsed(position, fieldValue, `${prefix}${name}.`)
     }
   }
 
@@ -189,24 +191,25 @@ function pathTable() {
   function leaveOut(path: string): void {
     hasMore = true
     if (!beginnings.has(path)) return
-    for (const one of byPath.values()) if (one.path === path || one.path.startsWith(`${path}.`)) drop(one)
+    for (const knownPath of byPath.values())
+      if (knownPath.path === path || knownPath.path.startsWith(`${path}.`)) drop(knownPath)
   }
 
   return {
     leaveOut,
     of(path: string): Path | null {
-      const known = byPath.get(path)
-      if (known !== undefined) return known
+      const existingPath = byPath.get(path)
+      if (existingPath !== undefined) return existingPath
       if (!mayBeAsked(path)) return null
       if (hasMore || byPath.size >= pathsMax) {
         leaveOut(path)
         return null
       }
-      const made = newPath(path)
-      byPath.set(path, made)
+      const addedPath = newPath(path)
+      byPath.set(path, addedPath)
       beginnings.add(path)
       for (const [first] of cuts(path)) beginnings.add(first)
-      return made
+      return addedPath
     },
     all: () => [...byPath.values()],
     hasMore: () => hasMore,
@@ -221,22 +224,22 @@ interface Reading {
 
 /** Reads an object from behind its brace, and returns its end; -1 when the event has to be parsed. */
 function readObject(reading: Reading, among: Names, from: number): number {
-  const { paths, found, bytes } = reading
+  const { paths, found: eventValues, bytes } = reading
   if (bytes[from] === closeBrace) return from + 1
   let expected = 0
-  for (let at = from; ;) {
-    if (bytes[at] !== quote) return -1
-    const code = nameAt(paths, among, bytes, at, expected)
+  for (let offset = from; ;) {
+    if (bytes[offset] !== quote) return -1
+    const code = nameAt(paths, among, bytes, offset, expected)
     const name = among.all[code]
     expected = code + 1
-    const value = name === undefined ? stringEnd(bytes, at) + 1 : at + name.bytes.length
+    const value = name === undefined ? stringEnd(bytes, offset) + 1 : offset + name.bytes.length
     const isBelow = name?.below != null && bytes[value] === openBrace
     const end = isBelow ? readObject(reading, name.below!, value + 1) : valueEnd(bytes, value)
     if (end < 0 || isCut(bytes, value, end)) return -1
-    if (name?.path != null) found.add(name.path, value, end)
+    if (name?.path != null) eventValues.add(name.path, value, end)
     if (bytes[end] === closeBrace) return end + 1
     if (bytes[end] !== comma) return -1
-    at = end + 1
+    offset = end + 1
   }
 }
 
@@ -244,13 +247,19 @@ function readObject(reading: Reading, among: Names, from: number): number {
  * The code of the name at `at` among its neighbours, which are mostly in the same order as in the event before; -1 for
  * one that is not followed.
  */
-function nameAt(paths: Reading['paths'], among: Names, bytes: Buffer, at: number, expected: number): number {
+function nameAt(
+  paths: Reading['paths'],
+  among: Names,
+  bytes: Buffer,
+  offset: number,
+  expected: number,
+): number {
   const next = among.all[expected]
-  if (next !== undefined && isAt(bytes, at, next.bytes)) return expected
-  const end = stringEnd(bytes, at)
-  const code = among.codes.codeOf(bytes, at, end)
+  if (next !== undefined && isAt(bytes, offset, next.bytes)) return expected
+  const end = stringEnd(bytes, offset)
+  const code = among.codes.codeOf(bytes, offset, end)
   if (code >= 0 && code < among.all.length) return code
-  const text = bytes.toString('utf8', at, end)
+  const text = bytes.toString('utf8', offset, end)
   const name = JSON.parse(text) as string
   const isPlain = JSON.stringify(name) === text // as readers look for it
   if (code < 0) {
@@ -258,8 +267,8 @@ function nameAt(paths: Reading['paths'], among: Names, bytes: Buffer, at: number
     return code
   }
   const path = isPlain ? paths.of(among.prefix + name) : null
-  const below = path === null ? null : namesBelow(`${path.path}.`)
-  among.all.push({ bytes: Buffer.from(`${text}:`), path, below })
+  const childNames = path === null ? null : namesBelow(`${path.path}.`)
+  among.all.push({ bytes: Buffer.from(`${text}:`), path, below: childNames })
   return code
 }
 
@@ -294,13 +303,13 @@ function foundValues() {
       ends[count++] = end
     },
     each(visit: (path: Path, start: number, end: number) => void): void {
-      for (let at = 0; at < count; at++) visit(paths[at]!, starts[at]!, ends[at]!)
+      for (let index = 0; index < count; index++) visit(paths[index]!, starts[index]!, ends[index]!)
     },
   }
 }
 
 const emptyString = Buffer.from('""')
-const nothing = Buffer.from('null')
+const nullBytes = Buffer.from('null')
 
 function addValue(path: Path, position: number, bytes: Uint8Array, start: number, end: number): void {
   if (path.values === null) return
@@ -309,7 +318,7 @@ function addValue(path: Path, position: number, bytes: Uint8Array, start: number
   const length = end - start
   // Missing, as null and '' are.
   if (!isTwice && length === 2 && isAt(bytes, start, emptyString)) return
-  if (!isTwice && length === 4 && isAt(bytes, start, nothing)) return
+  if (!isTwice && length === 4 && isAt(bytes, start, nullBytes)) return
   const isLong = length > longBytes && path.long < longMax
   if (isLong) path.long++
   const code = isLong ? inText : path.values.codeOf(bytes, start, end)
@@ -317,10 +326,10 @@ function addValue(path: Path, position: number, bytes: Uint8Array, start: number
   else addEntry(path, position, code)
 }
 
-const none = new Uint16Array(0)
+const emptyCodes = new Uint16Array(0)
 
 function drop(path: Path): void {
-  Object.assign(path, { values: null, entries: 0, positions: none, codes: none })
+  Object.assign(path, { values: null, entries: 0, positions: emptyCodes, codes: emptyCodes })
 }
 
 function addEntry(path: Path, position: number, code: number): void {
@@ -333,7 +342,7 @@ function addEntry(path: Path, position: number, code: number): void {
 }
 
 function larger(values: Uint16Array): Uint16Array {
-  const more = new Uint16Array(values.length * 2)
-  more.set(values)
-  return more
+  const copy = new Uint16Array(values.length * 2)
+  copy.set(values)
+  return copy
 }

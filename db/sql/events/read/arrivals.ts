@@ -31,8 +31,9 @@ export function* readTail(
       const block = readBlock(db, zone, clauses)
       if (block === null) continue
       for (let row = Math.max(0, afterSeq + 1 - block.firstSeq); row < block.rows; row++) {
-        const at = block.at(row)
-        if (at < since || at >= until || !part.mayMatch(zone, row) || !block.matches(row, clauses)) continue
+        const atMs = block.at(row)
+        if (atMs < since || atMs >= until || !part.mayMatch(zone, row) || !block.matches(row, clauses))
+          continue
         if (exceptKeys.size > 0 && exceptKeys.has(block.key(row))) continue
         const last = events.at(-1)
         if (events.length === limit) return { events, lastSeq: last?.seq ?? afterSeq }
@@ -78,9 +79,10 @@ export function* countEvents(
       const block = readBlock(db, zone, clauses)
       if (block !== null) {
         for (let row = Math.max(0, afterSeq + 1 - firstSeq); row < block.rows; row++) {
-          const at = block.at(row)
+          const atMs = block.at(row)
           if (hasText !== null && isSliceOver()) yield // 256 large events take 35 ms
-          if (at < since || at >= until || firstSeq + row > ceilingSeq || !part.mayMatch(zone, row)) continue
+          if (atMs < since || atMs >= until || firstSeq + row > ceilingSeq || !part.mayMatch(zone, row))
+            continue
           if (exceptKeys.size > 0 && exceptKeys.has(block.key(row))) continue
           if (block.matches(row, clauses) && (hasText === null || hasText(block, row))) count++
         }

@@ -44,13 +44,13 @@ export function* readBreakdown(db: Database, org: number, query: BreakdownQuery)
   if (query.by === 'judgement') return yield* readJudgements(db, org, query)
   const { index, valueOf } = countedIn(db, org, query.by)
   const field = fieldOf(query.by)
-  const wanted = query.values && codesOf(termTexts(db, org, field), query.values)
+  const valueCodes = query.values && codesOf(termTexts(db, org, field), query.values)
   const startOf = stepStarts(query, range)
   const sums = new Map<number, Map<number, Sum>>() // start -> code and outcome -> events
 
   function add(code: number, outcome: number, { events, firstHour, lastHour }: Sum): void {
     const value = valueOf(code)
-    if (value === 0 || wanted?.has(value) === false) return
+    if (value === 0 || valueCodes?.has(value) === false) return
     const key = value * outcomesSpan + outcome
     const start = startOf(firstHour)
     let keys = sums.get(start)
@@ -65,7 +65,7 @@ export function* readBreakdown(db: Database, org: number, query: BreakdownQuery)
   }
 
   const isOwn = index === field // names and purposes are parts of an agent's code
-  const counted = { org, index, sites, types, codes: (isOwn && wanted) || null }
+  const counted = { org, index, sites, types, codes: (isOwn && valueCodes) || null }
   yield* foldedSums(db, counted, range, startOf, ({ code, outcome, live, expired, firstHour, lastHour }) =>
     add(code, outcome, { events: live + expired, firstHour, lastHour }),
   )
@@ -85,8 +85,12 @@ type Sums = Map<number, Map<number, Sum>> // start -> code and outcome -> events
 type Counted = Parameters<typeof foldedSums>[1]
 
 /** The field with the texts of what is counted. */
-function fieldOf(by: CountedBy): number {
-  return by === 'vouched' ? member.verdict : by === 'judgement' ? judgementField : member[by]
+function fieldOf(dimension: CountedBy): number {
+  return dimension === 'vouched'
+    ? member.verdict
+    : dimension === 'judgement'
+      ? judgementField
+      : member[dimension]
 }
 
 /** Sums of judgements, by the number that `keyOf` gives them; 0 leaves one out. */
@@ -161,15 +165,15 @@ function* readJudgements(db: Database, org: number, query: BreakdownQuery): Slic
 /** The JSON of each judgement, by code. */
 export function judgementTexts(db: Database, org: number): Map<number, string> {
   return new Map(
-    Array.from(judgementsByCode(db, org), ([code, { verdict, judgedBy, by }]) => [
+    Array.from(judgementsByCode(db, org), ([code, { verdict, judgedBy, by: observer }]) => [
       code,
-      JSON.stringify({ verdict, judgedBy, by } satisfies Judgement),
+      JSON.stringify({ verdict, judgedBy, by: observer } satisfies Judgement),
     ]),
   )
 }
 
-function subtract(sums: Sums, less: Sums): void {
-  for (const [start, keys] of less)
+function subtract(sums: Sums, deduction: Sums): void {
+  for (const [start, keys] of deduction)
     for (const [key, { events }] of keys) {
       const sum = sums.get(start)?.get(key)
       if (sum === undefined) continue
@@ -182,10 +186,11 @@ function subtract(sums: Sums, less: Sums): void {
  * The rollups' field that counts a field, and the code of its value there; names and purposes count as agents. 0:
  * missing.
  */
-export function countedIn(db: Database, org: number, by: CountedBy) {
-  if (by !== 'name' && by !== 'purpose') return { index: fieldOf(by), valueOf: (code: number) => code }
+export function countedIn(db: Database, org: number, dimension: CountedBy) {
+  if (dimension !== 'name' && dimension !== 'purpose')
+    return { index: fieldOf(dimension), valueOf: (code: number) => code }
   const agents = agentsByCode(db, org)
-  return { index: agentField, valueOf: (code: number) => agents.get(code)?.[by] ?? otherCode }
+  return { index: agentField, valueOf: (code: number) => agents.get(code)?.[dimension] ?? otherCode }
 }
 
 /** Events of one value and outcome, and their first and last hour. */
@@ -234,16 +239,16 @@ function withOther(sums: Map<number, Sum>): Map<number, Sum> {
   }
   if (byCode.size <= valuesPerStepMax) return sums
   const frequent = [...byCode].sort(([a, x], [b, y]) => y - x || a - b).slice(0, valuesPerStepMax)
-  const named = new Set(frequent.map(([code]) => code))
+  const namedCodes = new Set(frequent.map(([code]) => code))
   const out = new Map<number, Sum>()
   for (const [key, { events, firstHour, lastHour }] of sums) {
     const code = Math.floor(key / outcomesSpan)
-    const into = named.has(code) ? key : otherCode * outcomesSpan + (key % outcomesSpan)
-    const known = out.get(into)
-    out.set(into, {
-      events: events + (known?.events ?? 0),
-      firstHour: Math.min(firstHour, known?.firstHour ?? firstHour),
-      lastHour: Math.max(lastHour, known?.lastHour ?? lastHour),
+    const targetKey = namedCodes.has(code) ? key : otherCode * outcomesSpan + (key % outcomesSpan)
+    const existingSum = out.get(targetKey)
+    out.set(targetKey, {
+      events: events + (existingSum?.events ?? 0),
+      firstHour: Math.min(firstHour, existingSum?.firstHour ?? firstHour),
+      lastHour: Math.max(lastHour, existingSum?.lastHour ?? lastHour),
     })
   }
   return out
@@ -310,8 +315,8 @@ export function* readAgents(db: Database, org: number, query: AgentsQuery): Slic
   return { rows: agentRows(db, org, sums) }
 }
 
-function codesOf(texts: ReadonlyMap<number, string>, wanted: string[]): Set<number> {
-  return new Set([...texts].filter(([, text]) => wanted.includes(text)).map(([code]) => code))
+function codesOf(texts: ReadonlyMap<number, string>, requestedTexts: string[]): Set<number> {
+  return new Set([...texts].filter(([, text]) => requestedTexts.includes(text)).map(([code]) => code))
 }
 
 /** Most frequent first. */

@@ -55,31 +55,31 @@ test('law: every id of a block is found in it, the first time and again', () => 
 
 /** Reads the zones as one search of an id that none has. Returns how many blocks it read. */
 function search({ db, read }: ReturnType<typeof keeping>, zones: Zone[]): number {
-  const before = read.blocks
-  const wanted = wantedId('"unknown"')
+  const blocksBefore = read.blocks
+  const unknownId = wantedId('"unknown"')
   for (const zone of zones) {
-    const names = namesThatMayHold(db, zone, wanted)
+    const names = namesThatMayHold(db, zone, unknownId)
     expect(names !== null && holdsId(names, zone.events, '"unknown"')).toBe(false)
   }
-  return read.blocks - before
+  return read.blocks - blocksBefore
 }
 
 test('a block without the id is read once', () => {
-  const kept = keeping()
+  const blockStore = keeping()
   const zones = Array.from({ length: 100 }, (_, n) =>
-    kept.write(
+    blockStore.write(
       n,
       n,
       Array.from({ length: 256 }, (_, row) => `"evt_${n}_${row}"`),
     ),
   )
-  expect([search(kept, zones), search(kept, zones)]).toEqual([100, 0])
+  expect([search(blockStore, zones), search(blockStore, zones)]).toEqual([100, 0])
 })
 
 test('each search hashes a bounded number of blocks', () => {
-  const kept = keeping()
-  const zones = Array.from({ length: 600 }, (_, n) => kept.write(n, n, [`"evt_${n}"`]))
-  expect(Array.from({ length: 4 }, () => search(kept, zones))).toEqual([600, 344, 88, 0])
+  const blockStore = keeping()
+  const zones = Array.from({ length: 600 }, (_, n) => blockStore.write(n, n, [`"evt_${n}"`]))
+  expect(Array.from({ length: 4 }, () => search(blockStore, zones))).toEqual([600, 344, 88, 0])
 })
 
 test('a block that was written again is read again', () => {
@@ -91,10 +91,10 @@ test('a block that was written again is read again', () => {
 })
 
 test('beyond the limit of ids the first blocks are evicted, and read again', () => {
-  const kept = keeping()
+  const blockStore = keeping()
   const ids = Array.from({ length: 4_096 }, (_, row) => `"evt_${row}"`)
-  const zones = Array.from({ length: 2 ** 19 / 4_096 + 10 }, (_, n) => kept.write(n, n, ids))
-  expect(search(kept, zones)).toBe(zones.length)
-  expect(search(kept, zones.slice(10))).toBe(0)
-  expect(search(kept, zones.slice(0, 10))).toBe(10)
+  const zones = Array.from({ length: 2 ** 19 / 4_096 + 10 }, (_, n) => blockStore.write(n, n, ids))
+  expect(search(blockStore, zones)).toBe(zones.length)
+  expect(search(blockStore, zones.slice(10))).toBe(0)
+  expect(search(blockStore, zones.slice(0, 10))).toBe(10)
 })

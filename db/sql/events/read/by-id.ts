@@ -22,26 +22,26 @@ export function findById(
   const firstSeqs = new Map(spans.map(({ run, firstSeq }) => [run, firstSeq]))
   const merged = groupRows(db).filter(({ chunks }) => chunkOf(print) < chunks)
   const isMerged = new Set(merged.map(({ firstRun }) => firstRun))
-  let found: StoredEvent | null = null
+  let event: StoredEvent | null = null
   const isAt = (run: number, offset: number) => {
     const firstSeq = firstSeqs.get(run)
     if (firstSeq === undefined) return false
-    found = eventWith(db, zonesBetween(db, org, firstSeq + offset, firstSeq + offset + 1), text)
-    return found !== null
+    event = eventWith(db, zonesBetween(db, org, firstSeq + offset, firstSeq + offset + 1), text)
+    return event !== null
   }
   const inRun = runLookup(db)
   for (const { run } of spans)
-    if (!isMerged.has(firstOfGroup(run)) && inRun(run, 0, print, (offset) => isAt(run, offset))) return found
+    if (!isMerged.has(firstOfGroup(run)) && inRun(run, 0, print, (offset) => isAt(run, offset))) return event
   const inGroup = groupLookup(db)
-  for (const { firstRun } of merged.toReversed()) if (inGroup(firstRun, print, isAt)) return found
+  for (const { firstRun } of merged.toReversed()) if (inGroup(firstRun, print, isAt)) return event
   const flushedSeq = spans.reduce((high, { lastSeq }) => Math.max(high, lastSeq), 0)
   return eventWith(db, zonesBetween(db, org, flushedSeq + 1, seqMax).reverse(), text)
 }
 
 function eventWith(db: Database, zones: Zone[], id: string): StoredEvent | null {
-  const wanted = wantedId(id)
+  const idLookup = wantedId(id)
   for (const zone of zones) {
-    const names = namesThatMayHold(db, zone, wanted)
+    const names = namesThatMayHold(db, zone, idLookup)
     if (names === null || !holdsId(names, zone.events, id)) continue
     const block = readBlock(db, zone)
     if (block === null) return null
@@ -89,19 +89,19 @@ export function wantedId(id: string): WantedId {
  * The names of a block that may hold an id; null when it does not. Hashes exclude nearly all other blocks without
  * reading them.
  */
-export function namesThatMayHold(db: Database, zone: Zone, wanted: WantedId): Uint8Array | null {
+export function namesThatMayHold(db: Database, zone: Zone, idLookup: WantedId): Uint8Array | null {
   const cache = caches.get(db)
   const { place, checksum } = zone
   if (cache === undefined || checksum === undefined) return readBlob(db, place, 'ids')
-  const known = cache.blocks.get(place)
-  if (known?.checksum === checksum)
-    return known.hashes.includes(wanted.hash) ? readBlob(db, place, 'ids') : null
+  const cachedBlock = cache.blocks.get(place)
+  if (cachedBlock?.checksum === checksum)
+    return cachedBlock.hashes.includes(idLookup.hash) ? readBlob(db, place, 'ids') : null
   const names = readBlob(db, place, 'ids')
-  if (names === null || wanted.blocksToHash === 0) return names
-  wanted.blocksToHash--
+  if (names === null || idLookup.blocksToHash === 0) return names
+  idLookup.blocksToHash--
   const hashes = hashesOf(names, zone.events)
   remember(cache, place, { checksum, hashes })
-  return hashes.includes(wanted.hash) ? names : null
+  return hashes.includes(idLookup.hash) ? names : null
 }
 
 function remember(cache: IdCache, place: number, block: CachedBlock): void {
@@ -124,10 +124,10 @@ function hashesOf(names: Uint8Array, events: number): Uint32Array {
     if (frame === null) break
     const { rows } = frame
     const bytes = frame.bytes()
-    for (let at = 1, of = row; of < row + rows; of++, at++) {
+    for (let offset = 1, idRow = row; idRow < row + rows; idRow++, offset++) {
       let hash = hashStart
-      for (; at < bytes.length && bytes[at] !== 0; at++) hash = hashed(hash, bytes[at]!)
-      hashes[of] = hash
+      for (; offset < bytes.length && bytes[offset] !== 0; offset++) hash = hashed(hash, bytes[offset]!)
+      hashes[idRow] = hash
     }
   }
   return hashes

@@ -51,34 +51,37 @@ export function* readFilteredCounts(
   query: FilteredCountsQuery,
   exceptKeys: ReadonlySet<number>,
 ): Sliced<FilteredCounts> {
-  const { edges, by = 'occurred', breakdowns, budgetMs } = query
+  const { edges, by: timeBasis = 'occurred', breakdowns, budgetMs } = query
   const endMs = performance.now() + budgetMs
   const indexed = filterClauses(db, org, hashSeed, query.filter)
   const counting = countingOf(db, org, { hashSeed, indexed, exceptKeys }, query)
   const { arrivals, clauses } = counting
   const rewrites = isPlain(counting) ? foldState(db, org)?.rewrites : undefined
-  const known = rewrites === undefined ? null : cachedRows(db, { org, rewrites }, clauses, fieldsOf(counting))
+  const rowCache =
+    rewrites === undefined ? null : cachedRows(db, { org, rewrites }, clauses, fieldsOf(counting))
   const [since = 0, until = 0] = [edges[0], edges.at(-1)]
   const overlaps = ({ minAt, maxAt }: { minAt: number; maxAt: number }) =>
-    by === 'received' || (maxAt >= since && minAt < until)
+    timeBasis === 'received' || (maxAt >= since && minAt < until)
   for (const part of partsOf(db, org, indexed, arrivals.afterSeq)) {
     if (part.firstSeq > arrivals.untilSeq) break
     if (!overlaps(part)) continue
     if (isSliceOver()) yield
-    let rows = known?.get(part.segment)
+    let rows = rowCache?.get(part.segment)
     if (rows === undefined) {
-      const kept = known !== null && isFew(part) ? fieldsOf(counting).map((): number[] => []) : null
+      const keptColumns = rowCache !== null && isFew(part) ? fieldsOf(counting).map((): number[] => []) : null
       const zones = part.zones()
-      const asked = kept ? zones : zones.filter((zone) => overlaps(zone) && holdsArrival(zone, arrivals))
-      for (const zone of readAhead(db, asked)) {
+      const neededZones = keptColumns
+        ? zones
+        : zones.filter((zone) => overlaps(zone) && holdsArrival(zone, arrivals))
+      for (const zone of readAhead(db, neededZones)) {
         if (isSliceOver()) yield
         if (performance.now() > endMs) return { rows: [], breakdowns: [], expired: 0, complete: false }
         const block = readBlock(db, zone, clauses)
         if (block === null) continue
-        if (kept === null) countBlock(counting, block, part, zone)
-        else keepRows(kept, counting, block, part, zone)
+        if (keptColumns === null) countBlock(counting, block, part, zone)
+        else keepRows(keptColumns, counting, block, part, zone)
       }
-      if (kept !== null) rows = known?.set(part.segment, kept)
+      if (keptColumns !== null) rows = rowCache?.set(part.segment, keptColumns)
     }
     if (rows !== undefined) countRows(counting, rows, 0, rows.rows, null)
   }
@@ -102,16 +105,18 @@ function countingOf(
   db: Database,
   org: number,
   { hashSeed, indexed, exceptKeys }: Asked,
-  { also = [], edges, by = 'occurred', arrivals = everyArrival, breakdowns }: FilteredCountsQuery,
+  { also = [], edges, by: timeBasis = 'occurred', arrivals = everyArrival, breakdowns }: FilteredCountsQuery,
 ): Counting {
-  const more = also.map(({ by: field, values }) => fieldClause(db, org, hashSeed, member[field], values))
+  const extraClauses = also.map(({ by: field, values }) =>
+    fieldClause(db, org, hashSeed, member[field], values),
+  )
   return {
     edges,
     arrivals,
     exceptKeys,
-    clauses: [...indexed, ...more],
+    clauses: [...indexed, ...extraClauses],
     types: new Map(),
-    time: by === 'occurred' ? extra.at : extra.received,
+    time: timeBasis === 'occurred' ? extra.at : extra.received,
     vouched: vouchedCodes(db, org),
     breakdowns: breakdowns.map(({ by: field, and, types }) => ({
       counts: new Map(),
@@ -123,9 +128,9 @@ function countingOf(
 }
 
 /** The column of a counted field; that of `vouched` is made of two. */
-function columnFor(by: CountedBy): number {
-  if (by === 'judgement') return judgementField
-  return by === 'vouched' ? vouchedField : member[by]
+function columnFor(dimension: CountedBy): number {
+  if (dimension === 'judgement') return judgementField
+  return dimension === 'vouched' ? vouchedField : member[dimension]
 }
 
 /** The codes of a field, one per row. A known verdict is vouched for unless its sender gave it. */
@@ -183,7 +188,7 @@ function keepRows(columns: number[][], counting: Counting, block: OpenBlock, par
   const codes = fieldsOf(counting).map((field) => block.codes(field))
   for (let row = 0; row < block.rows; row++) {
     if (!part.mayMatch(zone, row) || !block.matches(row, counting.clauses)) continue
-    for (const [at, column] of columns.entries()) column.push(codes[at]![row]!)
+    for (const [columnIndex, column] of columns.entries()) column.push(codes[columnIndex]![row]!)
   }
 }
 
@@ -215,9 +220,9 @@ function countRows(
   const times = rows.codes(time)
   let step = 0
   for (let row = first; row < end; row++) {
-    const at = times[row]!
-    if (at < edges[0]! || at >= edges[steps - 1]! || matches?.(row) === false) continue
-    step = stepAt(edges, at, step)
+    const atMs = times[row]!
+    if (atMs < edges[0]! || atMs >= edges[steps - 1]! || matches?.(row) === false) continue
+    step = stepAt(edges, atMs, step)
     const place = outcomes[row]! * steps + step
     add(types, typeCodes[row]! * outcomesSpan * steps + place)
     for (const [index, breakdown] of breakdowns.entries()) {
@@ -232,24 +237,24 @@ function countRows(
 }
 
 /** Hashed values count as one, as in rollups. Interned ones are few (blocks/fields.ts). */
-const other = 8_191
+const hashedCode = 8_191
 const pairSpan = 8_192
-const valueOf = (code: number): number => (isHash(code) ? other : code)
+const valueOf = (code: number): number => (isHash(code) ? hashedCode : code)
 
 function add(counts: Counts, key: number): void {
   counts.set(key, (counts.get(key) ?? 0) + 1)
 }
 
 /** Events of a block have close times, so the next one is usually in the same step. */
-export function stepAt(edges: readonly number[], at: number, near: number): number {
+export function stepAt(edges: readonly number[], atMs: number, near: number): number {
   let step = near
   let end = near + 1
-  if (edges[near]! <= at && at < edges[end]!) return near
-  if (edges[near]! > at) step = 0
+  if (edges[near]! <= atMs && atMs < edges[end]!) return near
+  if (edges[near]! > atMs) step = 0
   else end = edges.length - 1
   while (step + 1 < end) {
     const middle = (step + end) >>> 1
-    if (edges[middle]! <= at) step = middle
+    if (edges[middle]! <= atMs) step = middle
     else end = middle
   }
   return step
@@ -286,12 +291,12 @@ function typeRows(db: Database, org: number, { types, edges }: Counting): Filter
 function breakdownRows(
   db: Database,
   org: number,
-  { by, and }: BreakdownBy,
+  { by: dimension, and }: BreakdownBy,
   counts: Counts,
   edges: readonly number[],
 ): FilteredCounts['breakdowns'][number] {
   const outcomes = termTexts(db, org, member.outcome)
-  const first = namesOf(db, org, by)
+  const first = namesOf(db, org, dimension)
   const second = and === undefined ? null : namesOf(db, org, and)
   const cells = second === null ? withOther(cellsOf(counts, edges)) : cellsOf(counts, edges)
   return cells.map(({ code, outcome, startMs, count }) => ({
@@ -304,21 +309,21 @@ function breakdownRows(
 }
 
 /** Null: beyond the value limit; '': the field is missing. */
-function namesOf(db: Database, org: number, by: BreakdownBy['by']): (code: number) => string | null {
-  if (by === 'agent') {
+function namesOf(db: Database, org: number, dimension: BreakdownBy['by']): (code: number) => string | null {
+  if (dimension === 'agent') {
     const agentOf = agentNames(db, org)
     return (code) => JSON.stringify(agentOf(code))
   }
   const texts =
-    by === 'judgement'
+    dimension === 'judgement'
       ? judgementTexts(db, org)
-      : termTexts(db, org, by === 'vouched' ? member.verdict : member[by])
-  return (code) => (code === other ? null : (texts.get(code) ?? ''))
+      : termTexts(db, org, dimension === 'vouched' ? member.verdict : member[dimension])
+  return (code) => (code === hashedCode ? null : (texts.get(code) ?? ''))
 }
 
 function withOther(cells: Cell[]): Cell[] {
   const sums = new Map<number, number>()
-  for (const { code, count } of cells) if (code !== other) sums.set(code, (sums.get(code) ?? 0) + count)
+  for (const { code, count } of cells) if (code !== hashedCode) sums.set(code, (sums.get(code) ?? 0) + count)
   if (sums.size <= valuesMax) return cells
   const frequent = new Set(
     [...sums]
@@ -326,7 +331,7 @@ function withOther(cells: Cell[]): Cell[] {
       .slice(0, valuesMax)
       .map(([code]) => code),
   )
-  return cells.map((cell) => (frequent.has(cell.code) ? cell : { ...cell, code: other }))
+  return cells.map((cell) => (frequent.has(cell.code) ? cell : { ...cell, code: hashedCode }))
 }
 
 /**
@@ -346,18 +351,18 @@ export function expiredOf(
     [member.type, 'type'],
     [member.outcome, 'outcome'],
   ])
-  const where = ['org = ? AND hour >= ? AND hour < ?']
+  const conditions = ['org = ? AND hour >= ? AND hour < ?']
   const bound: (number | string)[] = [org, ...hours]
   for (const { member: index, codes } of clauses) {
     const column = columns.get(index)
     if (column === undefined) continue
-    where.push(`${column} IN ${db.dialect.numbersOf('?')}`)
+    conditions.push(`${column} IN ${db.dialect.numbersOf('?')}`)
     bound.push(JSON.stringify([...codes]))
   }
-  const sum = (table: string, more: string[], values: (number | string)[]) =>
+  const sum = (table: string, extraConditions: string[], values: (number | string)[]) =>
     db
       .query<{ expired: number | null }, (number | string)[]>(
-        `SELECT sum(expired) AS expired FROM ${table} WHERE ${[...where, ...more].join(' AND ')}`,
+        `SELECT sum(expired) AS expired FROM ${table} WHERE ${[...conditions, ...extraConditions].join(' AND ')}`,
       )
       .get(...bound, ...values)?.expired ?? 0
   let fewest = sum('rollup_metric', [], [])
@@ -366,8 +371,8 @@ export function expiredOf(
     // Rollups count events that have the field, so they cannot answer a filter for events without it.
     if (columns.has(index) || codes.has(0) || !fieldAt(index)?.counted) continue
     const counted = [...codes].map((code) => (isHash(code) ? otherCode : code))
-    const more = ['member = ?', `code IN ${db.dialect.numbersOf('?')}`]
-    fewest = Math.min(fewest, sum('rollup_value', more, [index, JSON.stringify(counted)]))
+    const extraConditions = ['member = ?', `code IN ${db.dialect.numbersOf('?')}`]
+    fewest = Math.min(fewest, sum('rollup_value', extraConditions, [index, JSON.stringify(counted)]))
   }
   return fewest
 }

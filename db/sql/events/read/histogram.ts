@@ -42,8 +42,8 @@ export function* readHistogram(
     hasText: filter.text === undefined ? null : textFinder(filter.text),
     endMs: performance.now() + budgetMs,
   }
-  const within = { sinceMs: counting.sinceMs, untilMs: counting.untilMs }
-  const bounds = boundsOf({ filter: within, before: null }, Number.MAX_SAFE_INTEGER)
+  const timeRange = { sinceMs: counting.sinceMs, untilMs: counting.untilMs }
+  const bounds = boundsOf({ filter: timeRange, before: null }, Number.MAX_SAFE_INTEGER)
   const parts = partsOf(db, org, clauses, 0).filter((part) => overlaps(part, bounds))
   let exactSinceMs = firstEdge
   search: for (const [index, part] of parts.sort(newestFirst).entries()) {
@@ -74,14 +74,15 @@ function* countZone(db: Database, part: Part, zone: Zone, counting: Counting): S
   const outcomes = block.codes(member.outcome)
   let step = 0
   for (let row = 0; row < block.rows; row++) {
-    const at = block.at(row)
-    if (at < sinceMs || at >= untilMs || !part.mayMatch(zone, row) || !block.matches(row, clauses)) continue
+    const atMs = block.at(row)
+    if (atMs < sinceMs || atMs >= untilMs || !part.mayMatch(zone, row) || !block.matches(row, clauses))
+      continue
     if (hasText !== null) {
       if (isSliceOver()) yield // 256 large events take 35 ms
       if (performance.now() > endMs) return false
       if (!hasText(block, row)) continue
     }
-    step = stepAt(edges, at, step)
+    step = stepAt(edges, atMs, step)
     const key = outcomes[row]! * edges.length + step
     counts.set(key, (counts.get(key) ?? 0) + 1)
   }

@@ -17,7 +17,7 @@ interface Texts {
 
 export function* readMetrics(db: Database, org: number, query: MetricsQuery): Sliced<Metrics> {
   const { hours, texts, ...sums } = yield* countsOf(db, org, query)
-  const counts = hours.flatMap((one) => one.counts)
+  const counts = hours.flatMap((hourCounts) => hourCounts.counts)
   const rows = counts.slice(0, query.rowsMax).map(([hour, site, type, outcome, count]) => ({
     siteId: texts.site.get(site) ?? '',
     bucketStartMs: hour * hourMs,
@@ -45,17 +45,17 @@ export function* readMetricsText(db: Database, org: number, query: MetricsQuery)
   }
 
   const parts: string[] = []
-  let left = query.rowsMax
-  for (const one of hours) {
-    if (left <= 0) break
+  let remainingRows = query.rowsMax
+  for (const hourCounts of hours) {
+    if (remainingRows <= 0) break
     if (isSliceOver()) yield
-    const isWhole = one.counts.length <= left
+    const isWhole = hourCounts.counts.length <= remainingRows
     parts.push(
       isWhole
-        ? (one.json ??= jsonOfHour(one.hour, one.counts))
-        : jsonOfHour(one.hour, one.counts.slice(0, left)),
+        ? (hourCounts.json ??= jsonOfHour(hourCounts.hour, hourCounts.counts))
+        : jsonOfHour(hourCounts.hour, hourCounts.counts.slice(0, remainingRows)),
     )
-    left -= one.counts.length
+    remainingRows -= hourCounts.counts.length
   }
   return { ...sums, rowsJson: `[${parts.join(',')}]` }
 }
@@ -122,14 +122,14 @@ function outcomeCodes(db: Database, org: number, outcomes: string[]): Set<number
 
 function matching(hours: HourCounts[], { sites, types, outcomes }: Only): HourCounts[] {
   if (sites === null && types === null && outcomes === null) return hours
-  const some = hours.map(({ hour, counts }) => ({
+  const matchingHours = hours.map(({ hour, counts }) => ({
     hour,
     counts: counts.filter(
       ([, site, type, outcome]) =>
         sites?.has(site) !== false && types?.has(type) !== false && outcomes?.has(outcome) !== false,
     ),
   }))
-  return some.filter(({ counts }) => counts.length > 0)
+  return matchingHours.filter(({ counts }) => counts.length > 0)
 }
 
 /** Hours with unfolded arrivals are copied, because the folded ones are shared. */
@@ -162,8 +162,8 @@ function summed(folded: readonly Count[], fresh: readonly Count[]): Count[] {
   const byKey = new Map(fresh.map((count) => [keyOf(count), count]))
   for (const count of folded) {
     const [hour, site, type, outcome, events] = count
-    const more = byKey.get(keyOf(count))?.[4] ?? 0
-    byKey.set(keyOf(count), [hour, site, type, outcome, events + more])
+    const freshEvents = byKey.get(keyOf(count))?.[4] ?? 0
+    byKey.set(keyOf(count), [hour, site, type, outcome, events + freshEvents])
   }
   return [...byKey.values()]
 }
@@ -195,8 +195,8 @@ function addTo(sums: Map<number, number>, key: number, events: number): void {
 
 /** Ascending by name. */
 function namedSums(sums: Map<number, number>, texts: Map<number, string>): { [name: string]: number } {
-  const named = [...sums].map(([code, count]): [string, number] => [texts.get(code) ?? '', count])
-  return Object.fromEntries(named.sort(([a], [b]) => compare(a, b)))
+  const namedEntries = [...sums].map(([code, count]): [string, number] => [texts.get(code) ?? '', count])
+  return Object.fromEntries(namedEntries.sort(([a], [b]) => compare(a, b)))
 }
 
 function compare(a: string, b: string): number {

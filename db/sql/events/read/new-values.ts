@@ -27,8 +27,8 @@ export function* readNewValues(
   const { afterSeq, untilSeq } = arrivals
   const field = member[name]
   const values: NewValues['values'] = []
-  const known = new Set<number | string>() // codes, or the texts of hashes
-  yield* collectRecent(log, field, afterSeq, known)
+  const knownValues = new Set<number | string>() // codes, or the texts of hashes
+  yield* collectRecent(log, field, afterSeq, knownValues)
   const texts = termTexts(db, org, field)
   const zones = zonesBetween(db, org, afterSeq + 1, Math.min(untilSeq + 1, seqMax))
   for (const zone of readAhead(db, zones)) {
@@ -41,8 +41,8 @@ export function* readNewValues(
       if (code === 0 || block.code(member.type, row) === 0) continue
       const value = isHash(code) ? block.hashedText(field, row) : (texts.get(code) ?? null)
       const key = isHash(code) ? value : code
-      if (value === null || key === null || known.has(key)) continue
-      known.add(key)
+      if (value === null || key === null || knownValues.has(key)) continue
+      knownValues.add(key)
       if (exceptKeys.has(block.key(row)) || (yield* occursBefore(log, field, value, afterSeq))) continue
       values.push({ value, seq: block.firstSeq + row, receivedAtMs: block.received(row) })
       if (values.length >= max) return { values }
@@ -56,7 +56,7 @@ function* collectRecent(
   { db, org }: Log,
   field: number,
   lastSeq: number,
-  known: Set<number | string>,
+  knownValues: Set<number | string>,
 ): Sliced<void> {
   const firstSeq = Math.max(1, lastSeq - recentBlocks * 256)
   for (const zone of readAhead(db, zonesBetween(db, org, firstSeq, lastSeq + 1))) {
@@ -65,7 +65,7 @@ function* collectRecent(
     const end = block === null ? 0 : Math.min(block.rows, lastSeq + 1 - block.firstSeq)
     for (let row = 0; row < end; row++) {
       const code = block!.code(field, row)
-      if (code !== 0 && !isHash(code) && block!.code(member.type, row) !== 0) known.add(code)
+      if (code !== 0 && !isHash(code) && block!.code(member.type, row) !== 0) knownValues.add(code)
     }
   }
 }

@@ -75,11 +75,11 @@ export function* newestRows(
       scanBlock(db, zone.part, zone, clauses, bounds, best.add)
     }
   }
-  const found = best.sorted()
-  const last = found[query.limit - 1]
+  const sortedRows = best.sorted()
+  const last = sortedRows[query.limit - 1]
   const next =
-    found.length > query.limit && last !== undefined ? { occurredAtMs: last.at, seq: last.seq } : null
-  return { rows: found.slice(0, query.limit), next }
+    sortedRows.length > query.limit && last !== undefined ? { occurredAtMs: last.at, seq: last.seq } : null
+  return { rows: sortedRows.slice(0, query.limit), next }
 }
 
 /** Inflates the texts of the rows up to the byte limit. The page ends before the first one that exceeds it. */
@@ -116,12 +116,12 @@ export function eventAt(
 }
 
 export function boundsOf(
-  { filter, before }: { filter: EventFilter; before: EventPosition | null },
+  { filter, before: beforePosition }: { filter: EventFilter; before: EventPosition | null },
   ceilingSeq: number,
 ): Bounds {
   const until = { occurredAtMs: filter.untilMs ?? Infinity, seq: 0 }
-  const isEarlier = before !== null && before.occurredAtMs < until.occurredAtMs
-  return { sinceMs: filter.sinceMs ?? -Infinity, before: isEarlier ? before : until, ceilingSeq }
+  const isEarlier = beforePosition !== null && beforePosition.occurredAtMs < until.occurredAtMs
+  return { sinceMs: filter.sinceMs ?? -Infinity, before: isEarlier ? beforePosition : until, ceilingSeq }
 }
 
 /** The first and last time and arrival of a part or a block. */
@@ -132,9 +132,15 @@ export interface Span {
   lastSeq: number
 }
 
-export function overlaps({ minAt, maxAt, firstSeq }: Span, { sinceMs, before, ceilingSeq }: Bounds): boolean {
+export function overlaps(
+  { minAt, maxAt, firstSeq }: Span,
+  { sinceMs, before: beforePosition, ceilingSeq }: Bounds,
+): boolean {
   if (maxAt < sinceMs || firstSeq > ceilingSeq) return false
-  return minAt < before.occurredAtMs || (minAt === before.occurredAtMs && firstSeq < before.seq)
+  return (
+    minAt < beforePosition.occurredAtMs ||
+    (minAt === beforePosition.occurredAtMs && firstSeq < beforePosition.seq)
+  )
 }
 
 export function newestFirst(a: Span, b: Span): number {
@@ -163,49 +169,57 @@ function scanBlock(
   part: Part,
   zone: Zone,
   clauses: readonly Clause[],
-  { sinceMs, before, ceilingSeq }: Bounds,
-  add: (found: Found) => void,
+  { sinceMs, before: beforePosition, ceilingSeq }: Bounds,
+  add: (candidate: Found) => void,
 ): void {
   const block = readBlock(db, zone, clauses)
   if (block === null) return
   for (let row = 0; row < block.rows; row++) {
     if (!part.mayMatch(zone, row)) continue
-    const at = block.at(row)
+    const atMs = block.at(row)
     const seq = block.firstSeq + row
-    if (at < sinceMs || at > before.occurredAtMs || (at === before.occurredAtMs && seq >= before.seq))
+    if (
+      atMs < sinceMs ||
+      atMs > beforePosition.occurredAtMs ||
+      (atMs === beforePosition.occurredAtMs && seq >= beforePosition.seq)
+    )
       continue
     if (seq > ceilingSeq || !block.matches(row, clauses)) continue
-    add({ at, seq, block, row })
+    add({ at: atMs, seq, block, row })
   }
 }
 
 /** Keeps the newest `size` of the added events. */
 function newestOf(size: number) {
-  let found: Found[] = []
+  let candidates: Found[] = []
   let oldest: EventPosition = { occurredAtMs: -Infinity, seq: 0 }
   const order = (a: Found, b: Found) => b.at - a.at || b.seq - a.seq
 
   function cut(): void {
-    found = found.sort(order).slice(0, size)
-    const last = found[size - 1]
+    candidates = candidates.sort(order).slice(0, size)
+    const last = candidates[size - 1]
     if (last !== undefined) oldest = { occurredAtMs: last.at, seq: last.seq }
   }
 
   return {
-    add(one: Found): void {
-      if (one.at < oldest.occurredAtMs || (one.at === oldest.occurredAtMs && one.seq < oldest.seq)) return
-      found.push(one)
-      if (found.length >= size * 4) cut()
+    add(candidate: Found): void {
+      if (
+        candidate.at < oldest.occurredAtMs ||
+        (candidate.at === oldest.occurredAtMs && candidate.seq < oldest.seq)
+      )
+        return
+      candidates.push(candidate)
+      if (candidates.length >= size * 4) cut()
     },
     isFull(): boolean {
-      if (found.length < size) return false
+      if (candidates.length < size) return false
       cut()
       return true
     },
     oldest: () => oldest,
     sorted(): Found[] {
       cut()
-      return found
+      return candidates
     },
   }
 }
@@ -232,26 +246,26 @@ function* searchPage(
   const bytesMax = query.bytesMax ?? Infinity
   const provenanceOf = query.provenance === true ? provenanceReader(db, org) : null
   const events: StoredEvent[] = []
-  let { before } = query
+  let { before: beforePosition } = query
   let looked = 0
   let bytes = 0
   for (;;) {
-    const asked = { ...query, before, limit: looked === 0 ? firstRows : furtherRows }
-    const { rows, next } = yield* newestRows(db, org, { indexed: clauses, clauses }, asked, ceilingSeq)
-    for (const found of textsAhead(db, rows, ({ block }) => placeOf(org, block.firstSeq))) {
+    const pageQuery = { ...query, before: beforePosition, limit: looked === 0 ? firstRows : furtherRows }
+    const { rows, next } = yield* newestRows(db, org, { indexed: clauses, clauses }, pageQuery, ceilingSeq)
+    for (const candidate of textsAhead(db, rows, ({ block }) => placeOf(org, block.firstSeq))) {
       if (++looked % rowsPerCheck === 0 && isSliceOver()) yield
-      if (hasText(found.block, found.row)) {
-        const event = eventAt(found.block, found.row, provenanceOf)
+      if (hasText(candidate.block, candidate.row)) {
+        const event = eventAt(candidate.block, candidate.row, provenanceOf)
         events.push(event)
         bytes += Buffer.byteLength(event.json)
       }
       const isFull = events.length === query.limit || bytes > bytesMax
       if (!isFull && (looked % rowsPerCheck > 0 || (looked < stepEventsMax && performance.now() <= endMs)))
         continue
-      const isLast = next === null && found === rows.at(-1)
-      return { events, next: isLast ? null : { occurredAtMs: found.at, seq: found.seq }, ceilingSeq }
+      const isLast = next === null && candidate === rows.at(-1)
+      return { events, next: isLast ? null : { occurredAtMs: candidate.at, seq: candidate.seq }, ceilingSeq }
     }
-    before = next
-    if (before === null) return { events, next: null, ceilingSeq }
+    beforePosition = next
+    if (beforePosition === null) return { events, next: null, ceilingSeq }
   }
 }

@@ -19,26 +19,26 @@ function pairTable(places: number, isCounting: boolean) {
     /** Whether the pair is new. */
     add(cell: number, code: number, count: number): boolean {
       const mixed = Math.imul(code ^ Math.imul(cell, 0x9e3779b1), 0x85ebca6b)
-      let at = (mixed ^ (mixed >>> 15)) & mask
+      let slot = (mixed ^ (mixed >>> 15)) & mask
       for (;;) {
-        const known = pairsAt[at * 2]!
-        if (known === 0) break
-        if (known === cell + 1 && pairsAt[at * 2 + 1] === code) {
-          if (counts !== null) counts[at]! += count
+        const slotCell = pairsAt[slot * 2]!
+        if (slotCell === 0) break
+        if (slotCell === cell + 1 && pairsAt[slot * 2 + 1] === code) {
+          if (counts !== null) counts[slot]! += count
           return false
         }
-        at = (at + 1) & mask
+        slot = (slot + 1) & mask
       }
-      pairsAt[at * 2] = cell + 1
-      pairsAt[at * 2 + 1] = code
-      if (counts !== null) counts[at] = count
+      pairsAt[slot * 2] = cell + 1
+      pairsAt[slot * 2 + 1] = code
+      if (counts !== null) counts[slot] = count
       size++
       return true
     },
     each(visit: (cell: number, code: number, count: number) => void): void {
-      for (let at = 0; at < places; at++) {
-        const cell = pairsAt[at * 2]! - 1
-        if (cell >= 0) visit(cell, pairsAt[at * 2 + 1]!, counts === null ? 1 : counts[at]!)
+      for (let slot = 0; slot < places; slot++) {
+        const cell = pairsAt[slot * 2]! - 1
+        if (cell >= 0) visit(cell, pairsAt[slot * 2 + 1]!, counts === null ? 1 : counts[slot]!)
       }
     },
   }
@@ -64,10 +64,10 @@ export function pairs(placesMax: number, isCounting = true): Pairs {
   let places = placesMin
 
   function rebuild(size: number, isKept: (cell: number) => boolean): void {
-    const before = table
+    const oldTable = table
     places = size
     table = pairTable(places, isCounting)
-    before.each((cell, code, count) => void (isKept(cell) && table.add(cell, code, count)))
+    oldTable.each((cell, code, count) => void (isKept(cell) && table.add(cell, code, count)))
   }
 
   return {

@@ -47,8 +47,8 @@ export function* readRobotsTest(
       }
       const block = readBlock(db, zone, clauses)
       for (let row = 0; row < (block?.rows ?? 0); row++) {
-        const at = block!.at(row)
-        if (at < sinceMs || at >= untilMs || !part.mayMatch(zone, row) || !block!.matches(row, clauses))
+        const atMs = block!.at(row)
+        if (atMs < sinceMs || atMs >= untilMs || !part.mayMatch(zone, row) || !block!.matches(row, clauses))
           continue
         if (isSliceOver()) yield // judging a new page may take a while
         count.add(block!, row)
@@ -60,8 +60,8 @@ export function* readRobotsTest(
 
 /** The result for an organization without events. */
 export function noRobotsTest({ sinceMs }: RobotsTestQuery): RobotsTest {
-  const none = { requests: 0, disallowed: 0, wasDisallowed: 0, agents: [] }
-  return { ...none, complete: true, exactSinceMs: sinceMs }
+  const emptyResult = { requests: 0, disallowed: 0, wasDisallowed: 0, agents: [] }
+  return { ...emptyResult, complete: true, exactSinceMs: sinceMs }
 }
 
 /** Counts rows by agent. Each page is judged once per agent, as long as the verdicts fit. */
@@ -76,13 +76,13 @@ function counter(db: Database, org: number, judge: JudgeRobots) {
   /** The line that disallows the page, or null. */
   function lineOf(name: string, page: string): number | null {
     const key = `${name}\n${page}`
-    const known = verdicts.get(key)
-    if (known !== undefined) return known
+    const cachedLine = verdicts.get(key)
+    if (cachedLine !== undefined) return cachedLine
     if (verdicts.size >= verdictsMax) verdicts = new Map()
     const { allowed, line } = judge(robotsTokens(name), page)
-    const found = allowed ? null : line
-    verdicts.set(key, found)
-    return found
+    const disallowLine = allowed ? null : line
+    verdicts.set(key, disallowLine)
+    return disallowLine
   }
 
   return {
@@ -101,8 +101,8 @@ function counter(db: Database, org: number, judge: JudgeRobots) {
       const line = page === null || !page.startsWith('/') ? null : lineOf(name, page)
       if (line === null) return
       agent.disallowed++
-      const known = agent.pages.get(page!)
-      if (known !== undefined) known.count++
+      const knownPage = agent.pages.get(page!)
+      if (knownPage !== undefined) knownPage.count++
       else if (agent.pages.size < pagesCountedMax) agent.pages.set(page!, { count: 1, line })
     },
     result({ agentsMax, pagesMax }: RobotsTestQuery) {
@@ -123,7 +123,7 @@ function counter(db: Database, org: number, judge: JudgeRobots) {
 
 function frequent(pages: Agent['pages'], max: number) {
   return [...pages]
-    .sort(([a, one], [b, other]) => other.count - one.count || (a < b ? -1 : 1))
+    .sort(([a, statsA], [b, statsB]) => statsB.count - statsA.count || (a < b ? -1 : 1))
     .slice(0, max)
     .map(([page, { count, line }]) => ({ page, count, line }))
 }
@@ -136,8 +136,8 @@ function textReader(db: Database, org: number): ReadText {
     const code = block.code(field, row)
     if (code === 0) return null
     if (isHash(code)) return block.hashedText(field, row)
-    let known = texts.get(field)
-    if (known === undefined) texts.set(field, (known = termTexts(db, org, field)))
-    return known.get(code) ?? null
+    let fieldTexts = texts.get(field)
+    if (fieldTexts === undefined) texts.set(field, (fieldTexts = termTexts(db, org, field)))
+    return fieldTexts.get(code) ?? null
   }
 }

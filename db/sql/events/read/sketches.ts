@@ -115,17 +115,17 @@ export function* readDistinct(db: Database, org: number, query: DistinctQuery): 
   }
 
   yield* foldedSketches(db, org, index, { from, until }, ({ hour, site, ranks }) => {
-    const into = ranksOf(hour, site)
-    for (let register = 0; into !== null && register < registers; register++)
-      if (ranks[register]! > into[register]!) into[register] = ranks[register]!
+    const targetRanks = ranksOf(hour, site)
+    for (let register = 0; targetRanks !== null && register < registers; register++)
+      if (ranks[register]! > targetRanks[register]!) targetRanks[register] = ranks[register]!
   })
   const unfolded = yield* countUnfolded(db, org, [index])
   for (const { hour, site, values } of unfolded.days()) {
     for (const key of values.keys()) {
-      const [at, code] = fieldAndCode(key)
-      const into = at === index ? ranksOf(hour, site) : null
+      const [fieldIndex, code] = fieldAndCode(key)
+      const targetRanks = fieldIndex === index ? ranksOf(hour, site) : null
       const [register, rank] = registerAndRank(code)
-      if (into !== null) into[register] = Math.max(rank, into[register]!)
+      if (targetRanks !== null) targetRanks[register] = Math.max(rank, targetRanks[register]!)
     }
   }
   const rows = Array.from(byStart, ([startMs, ranks]) => ({ startMs, count: estimate(ranks) }))
@@ -139,8 +139,8 @@ function dayOf(ms: number): number {
 
 function startOf(hour: number, step: DistinctQuery['step']): number {
   if (step === 'day') return hour * hourMs
-  const at = new Date(hour * hourMs)
-  return Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1)
+  const date = new Date(hour * hourMs)
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1)
 }
 
 /*
@@ -199,10 +199,10 @@ function* foldedSketches(
 
 /** The cached days that are still valid. Without a cache nothing outlives the query. */
 function cachedDays(db: Database, org: number): Map<string, Sketch[]> {
-  const all = caches.get(db)
+  const orgCaches = caches.get(db)
   const state = foldState(db, org)
-  if (all === undefined || state === null) return new Map()
-  const cache = all.get(org)
+  if (orgCaches === undefined || state === null) return new Map()
+  const cache = orgCaches.get(org)
   const behind = cache === undefined ? 0 : state.foldedSeq - cache.foldedSeq
   const holds = cache?.rewrites === state.rewrites && behind >= 0 && behind <= arrivalsMax
   const days = holds && cache !== undefined ? cache.days : new Map<string, Sketch[]>()
@@ -212,8 +212,8 @@ function cachedDays(db: Database, org: number): Map<string, Sketch[]> {
       changed.add(Math.floor(hour / dayHours) * dayHours)
     for (const key of days.keys()) if (changed.has(Number(key.split(' ')[1]))) days.delete(key)
   }
-  all.delete(org) // moves the organization to the end
-  all.set(org, { ...state, days })
+  orgCaches.delete(org) // moves the organization to the end
+  orgCaches.set(org, { ...state, days })
   return days
 }
 
@@ -241,16 +241,17 @@ function* readDay(db: Database, org: number, member: number, hour: number): Slic
 }
 
 /** Evicts the organizations queried longest ago, and this one's days when it alone exceeds the limit. */
-function reserve(db: Database, org: number, more: number): boolean {
-  const all = caches.get(db)
-  if (all === undefined || more > sketchesMax) return false
-  let held = more
-  for (const { days } of all.values()) for (const sketches of days.values()) held += sketches.length
-  for (const [oldest, { days }] of all) {
-    if (held <= sketchesMax) break
-    for (const sketches of days.values()) held -= sketches.length
+function reserve(db: Database, org: number, newCount: number): boolean {
+  const orgCaches = caches.get(db)
+  if (orgCaches === undefined || newCount > sketchesMax) return false
+  let sketchCount = newCount
+  for (const { days } of orgCaches.values())
+    for (const sketches of days.values()) sketchCount += sketches.length
+  for (const [oldest, { days }] of orgCaches) {
+    if (sketchCount <= sketchesMax) break
+    for (const sketches of days.values()) sketchCount -= sketches.length
     days.clear()
-    if (oldest !== org) all.delete(oldest)
+    if (oldest !== org) orgCaches.delete(oldest)
   }
   return true
 }

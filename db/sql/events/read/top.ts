@@ -22,22 +22,30 @@ export function* readTop(db: Database, org: number, hashSeed: number, query: Top
   const { filter, also = [], eventsMax, groups, budgetMs } = query
   const endMs = performance.now() + budgetMs
   const indexed = filterClauses(db, org, hashSeed, filter)
-  const others = also.map(({ by, values }) => fieldClause(db, org, hashSeed, member[by], values))
-  const clauses = { indexed, clauses: [...indexed, ...others] }
+  const alsoClauses = also.map(({ by: field, values }) =>
+    fieldClause(db, org, hashSeed, member[field], values),
+  )
+  const clauses = { indexed, clauses: [...indexed, ...alsoClauses] }
   const ceilingSeq = storedLastSeq(db, org)
   const valuesOf = valueReader(db, org)
   const counts = groups.map(() => new Map<string, Group>())
   const top = noTop(query)
-  let before: EventPosition | null = null
+  let beforePosition: EventPosition | null = null
   for (;;) {
     const limit = Math.min(rowsPerWalk, eventsMax - top.events)
-    const found: NewestRows = yield* newestRows(db, org, clauses, { filter, before, limit }, ceilingSeq)
-    const { rows, next } = found
-    for (const { at, block, row } of rows) {
+    const page: NewestRows = yield* newestRows(
+      db,
+      org,
+      clauses,
+      { filter, before: beforePosition, limit },
+      ceilingSeq,
+    )
+    const { rows, next } = page
+    for (const { at: atMs, block, row } of rows) {
       if (isSliceOver()) yield
       const { read, bytes } = valuesOf(block, row)
-      for (const [index, { by, sum }] of groups.entries()) {
-        const group = count(counts[index]!, by.map(read), at)
+      for (const [index, { by: fields, sum }] of groups.entries()) {
+        const group = count(counts[index]!, fields.map(read), atMs)
         if (sum !== undefined) group.sum = (group.sum ?? 0) + bytes()
       }
     }
@@ -45,38 +53,38 @@ export function* readTop(db: Database, org: number, hashSeed: number, query: Top
     top.oldestMs = rows.at(-1)?.at ?? top.oldestMs
     top.events += rows.length
     top.complete = next === null
-    before = next
+    beforePosition = next
     if (next === null || top.events >= eventsMax || performance.now() > endMs) break
   }
-  top.groups = counts.map((one, index) => ({
-    distinct: one.size,
-    rows: [...one.values()].sort(mostFrequentFirst).slice(0, groups[index]!.max),
+  top.groups = counts.map((groupsByKey, index) => ({
+    distinct: groupsByKey.size,
+    rows: [...groupsByKey.values()].sort(mostFrequentFirst).slice(0, groups[index]!.max),
   }))
   return top
 }
 
 /** The result for an organization without events. */
 export function noTop({ groups }: TopQuery): Top {
-  const none = groups.map(() => ({ distinct: 0, rows: [] }))
-  return { events: 0, complete: true, newestMs: null, oldestMs: null, groups: none }
+  const emptyGroups = groups.map(() => ({ distinct: 0, rows: [] }))
+  return { events: 0, complete: true, newestMs: null, oldestMs: null, groups: emptyGroups }
 }
 
-function count(groups: Map<string, Group>, values: (string | null)[], at: number): Group {
+function count(groups: Map<string, Group>, values: (string | null)[], atMs: number): Group {
   const key = values.length === 1 && values[0] !== null ? values[0]! : JSON.stringify(values)
-  const known = groups.get(key)
-  if (known !== undefined) {
-    known.count++ // events arrive newest first
-    return known
+  const existingGroup = groups.get(key)
+  if (existingGroup !== undefined) {
+    existingGroup.count++ // events arrive newest first
+    return existingGroup
   }
-  const group: Group = { values, count: 1, lastMs: at }
+  const group: Group = { values, count: 1, lastMs: atMs }
   groups.set(key, group)
   return group
 }
 
 function mostFrequentFirst(a: Group, b: Group): number {
   if (a.count !== b.count) return b.count - a.count
-  const at = a.values.findIndex((value, index) => value !== b.values[index])
-  return (a.values[at] ?? '') < (b.values[at] ?? '') ? -1 : 1
+  const differenceIndex = a.values.findIndex((value, index) => value !== b.values[index])
+  return (a.values[differenceIndex] ?? '') < (b.values[differenceIndex] ?? '') ? -1 : 1
 }
 
 interface RowReader {
@@ -87,9 +95,9 @@ interface RowReader {
 function valueReader(db: Database, org: number): (block: OpenBlock, row: number) => RowReader {
   const texts = new Map<number, Map<number, string>>()
   const textsOf = (field: number) => {
-    const known = texts.get(field) ?? termTexts(db, org, field)
-    texts.set(field, known)
-    return known
+    const fieldTexts = texts.get(field) ?? termTexts(db, org, field)
+    texts.set(field, fieldTexts)
+    return fieldTexts
   }
   return (block, row) => {
     let parsed: ParsedFields | null = null

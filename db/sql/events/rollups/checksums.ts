@@ -56,9 +56,9 @@ export function rollupChecksums(): RollupChecksums {
   function groups(): (hour: number, site: number, type: number, outcome: number) => Group {
     const group = { a: 0, b: 0, sums: lastSums }
     return (hour, site, type, outcome) => {
-      const rest = type * outcomesSpan + outcome
-      group.a = mixed(site ^ mixed(rest ^ 0x27d4eb2f))
-      group.b = mixed(rest ^ mixed(site ^ 0x165667b1))
+      const typeOutcome = type * outcomesSpan + outcome
+      group.a = mixed(site ^ mixed(typeOutcome ^ 0x27d4eb2f))
+      group.b = mixed(typeOutcome ^ mixed(site ^ 0x165667b1))
       group.sums = sumsOf(hour)
       return group
     }
@@ -66,16 +66,16 @@ export function rollupChecksums(): RollupChecksums {
 
   function add({ a, b, sums }: Group, slot: number, code: number, count: number): void {
     const high = Math.floor(code / 2 ** 32)
-    const at = 2 * slot
+    const sumIndex = 2 * slot
     const first = mixed(a ^ code ^ Math.imul(high, 0x9e3779b1))
     const second = mixed(b ^ Math.imul(code, 0x85ebca77) ^ Math.imul(high, 0xc2b2ae3d))
-    sums[at]! += Math.imul(first, count)
-    sums[at + 1]! += Math.imul(second, count)
+    sums[sumIndex]! += Math.imul(first, count)
+    sums[sumIndex + 1]! += Math.imul(second, count)
     // A stored number may be wrong by 2^32.
     const beyond = Math.trunc(count / 2 ** 32)
     if (beyond === 0) return
-    sums[at]! += Math.imul(mixed(first), beyond)
-    sums[at + 1]! += Math.imul(mixed(second), beyond)
+    sums[sumIndex]! += Math.imul(mixed(first), beyond)
+    sums[sumIndex + 1]! += Math.imul(mixed(second), beyond)
   }
 
   const ofHour = groups()

@@ -159,9 +159,9 @@ function countedGroups() {
   }
 
   function addValue(group: DayGroup, key: number): void {
-    const known = group.values.get(key)
-    if (known === undefined) entries++
-    group.values.set(key, (known ?? 0) + 1)
+    const currentCount = group.values.get(key)
+    if (currentCount === undefined) entries++
+    group.values.set(key, (currentCount ?? 0) + 1)
   }
 
   return {
@@ -191,8 +191,8 @@ interface CountSink<G> {
 export function countingInto<G>(sink: CountSink<G>, fields: readonly number[] | null): RollupCounts['add'] {
   const columnsOf = columnsFor(fields)
   return (block, first, end) => {
-    const { types, sites, outcomes, times, counted, ...more } = columnsOf(block)
-    const { classes, vendors, sessions, subjects, tools, durations } = more
+    const { types, sites, outcomes, times, counted, ...otherColumns } = columnsOf(block)
+    const { classes, vendors, sessions, subjects, tools, durations } = otherColumns
     for (let row = first; row < end; row++) {
       const type = types[row]!
       if (type === 0) continue

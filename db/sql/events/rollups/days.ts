@@ -53,8 +53,8 @@ const caches = new WeakMap<Database, Cache>()
 
 /** Enables the cache on a reader's connection. Connections of one thread share it, whatever their snapshots. */
 export function cacheDays(db: Database, sharedWith: Database): void {
-  const none = { pieces: new Map(), states: new Map(), rows: 0, queries: 0 }
-  caches.set(db, caches.get(sharedWith) ?? none)
+  const emptyCache = { pieces: new Map(), states: new Map(), rows: 0, queries: 0 }
+  caches.set(db, caches.get(sharedWith) ?? emptyCache)
 }
 
 /**
@@ -93,18 +93,18 @@ const columns = 'hour, code, outcome, live, expired'
 
 /** Visits the counts of each hour as they are stored. */
 function* readHours(db: Database, counted: FoldedRows, range: HourRange, visit: VisitSum): Sliced<void> {
-  yield* foldedRows(db, columns, counted, range, (found) => {
-    const [hour, code, outcome, live, expired] = found as [number, number, number, number, number]
+  yield* foldedRows(db, columns, counted, range, (row) => {
+    const [hour, code, outcome, live, expired] = row as [number, number, number, number, number]
     visit({ firstHour: hour, lastHour: hour, code, outcome, live, expired })
   })
 }
 
 /** The part of a range from the first hour with counts of a field to the last one. */
 function hoursOf(db: Database, { org, index }: FoldedRows, { from, until }: HourRange): HourRange {
-  const hourAt = (which: 'min' | 'max') =>
+  const hourAt = (aggregate: 'min' | 'max') =>
     db
       .query<{ hour: number | null }, [number, number]>(
-        `SELECT ${which}(hour) AS hour FROM rollup_value WHERE org = ? AND member = ?`,
+        `SELECT ${aggregate}(hour) AS hour FROM rollup_value WHERE org = ? AND member = ?`,
       )
       .get(org, index)?.hour ?? null
   const first = hourAt('min')
@@ -127,13 +127,13 @@ function piecesOf({ from, until }: HourRange, startOf: (hour: number) => number)
 
 function visitSums(sums: Sums, visit: VisitSum): void {
   const sum: Sum = { firstHour: 0, lastHour: 0, code: 0, outcome: 0, live: 0, expired: 0 }
-  for (let at = 0; at < sums.length; at += rowNumbers) {
-    sum.firstHour = sums[at]!
-    sum.lastHour = sums[at + 1]!
-    sum.code = sums[at + 2]!
-    sum.outcome = sums[at + 3]!
-    sum.live = sums[at + 4]!
-    sum.expired = sums[at + 5]!
+  for (let offset = 0; offset < sums.length; offset += rowNumbers) {
+    sum.firstHour = sums[offset]!
+    sum.lastHour = sums[offset + 1]!
+    sum.code = sums[offset + 2]!
+    sum.outcome = sums[offset + 3]!
+    sum.live = sums[offset + 4]!
+    sum.expired = sums[offset + 5]!
     visit(sum)
   }
 }
@@ -173,14 +173,14 @@ function summing() {
   return {
     add(firstHour: number, lastHour: number, code: number, outcome: number, live: number, expired: number) {
       const key = code * outcomesSpan + outcome
-      const at = rowOf.get(key)
-      if (at === undefined) {
+      const rowOffset = rowOf.get(key)
+      if (rowOffset === undefined) {
         rowOf.set(key, row.length)
         row.push(firstHour, lastHour, code, outcome, live, expired)
       } else {
-        row[at + 1] = Math.max(row[at + 1]!, lastHour)
-        row[at + 4]! += live
-        row[at + 5]! += expired
+        row[rowOffset + 1] = Math.max(row[rowOffset + 1]!, lastHour)
+        row[rowOffset + 4]! += live
+        row[rowOffset + 5]! += expired
       }
     },
     /** The sums so far; the next ones begin at zero. */
@@ -212,8 +212,8 @@ function* readSums(
     }
   }
   const range = { from: pieces[0]!.from, until: pieces.at(-1)!.until }
-  yield* foldedRows(db, columns, counted, range, (found) => {
-    const [hour, code, outcome, live, expired] = found as [number, number, number, number, number]
+  yield* foldedRows(db, columns, counted, range, (row) => {
+    const [hour, code, outcome, live, expired] = row as [number, number, number, number, number]
     endBefore(hour)
     summed.add(hour, hour, code, outcome, live, expired)
   })
@@ -235,9 +235,10 @@ function cachedPieces(db: Database, counted: FoldedRows): PieceCache | null {
   const name = nameOf(counted)
   const state = foldState(db, org)
   if (cache === undefined || state === null || name === null) return null
-  const known = cache.states.get(org)
-  if (known && (known.rewrites > state.rewrites || known.foldedSeq > state.foldedSeq)) return null
-  if (known !== undefined) dropChanged(db, cache, org, known, state)
+  const previousState = cache.states.get(org)
+  if (previousState && (previousState.rewrites > state.rewrites || previousState.foldedSeq > state.foldedSeq))
+    return null
+  if (previousState !== undefined) dropChanged(db, cache, org, previousState, state)
   cache.states.set(org, state)
   const query = ++cache.queries
   /** Another query of the thread may advance it meanwhile. */
@@ -267,26 +268,34 @@ function cachedPieces(db: Database, counted: FoldedRows): PieceCache | null {
 
 /** What is counted, as text; null for more conditions than a key should have. */
 function nameOf({ org, index, sites, types, codes = null }: FoldedRows): string | null {
-  const all = [sites, types, codes]
-  if (all.reduce((sum, some) => sum + (some?.size ?? 0), 0) > codesMax) return null
-  const texts = all.map((some) => (some === null ? '*' : `=${[...some].sort((a, b) => a - b).join()}`))
+  const conditions = [sites, types, codes]
+  if (conditions.reduce((sum, codeSet) => sum + (codeSet?.size ?? 0), 0) > codesMax) return null
+  const texts = conditions.map((codeSet) =>
+    codeSet === null ? '*' : `=${[...codeSet].sort((a, b) => a - b).join()}`,
+  )
   return `${org} ${index} ${texts.join(' ')}`
 }
 
 const rowsOf = (sums: Sums): number => pieceRows + sums.length / rowNumbers
 
 /** Drops the pieces of an organization whose hours have changed since `known`. */
-function dropChanged(db: Database, cache: Cache, org: number, known: FoldState, state: FoldState): void {
-  const arrivals = state.foldedSeq - known.foldedSeq
-  const isRewritten = known.rewrites !== state.rewrites || arrivals > arrivalsMax
+function dropChanged(
+  db: Database,
+  cache: Cache,
+  org: number,
+  previousState: FoldState,
+  state: FoldState,
+): void {
+  const arrivals = state.foldedSeq - previousState.foldedSeq
+  const isRewritten = previousState.rewrites !== state.rewrites || arrivals > arrivalsMax
   if (!isRewritten && arrivals === 0) return
-  const own = [...cache.pieces].filter(([, piece]) => piece.org === org)
-  if (own.length === 0) return
+  const orgPieces = [...cache.pieces].filter(([, piece]) => piece.org === org)
+  if (orgPieces.length === 0) return
   const hours = isRewritten
     ? new Set<number>()
-    : new Set(changedHours(db, org, known.foldedSeq, state.foldedSeq))
+    : new Set(changedHours(db, org, previousState.foldedSeq, state.foldedSeq))
   const days = new Set(Array.from(hours, dayOf))
-  for (const [key, { from, until, sums }] of own) {
+  for (const [key, { from, until, sums }] of orgPieces) {
     const hasChanged = until - from === 1 ? hours.has(from) : days.has(from)
     if (!isRewritten && !hasChanged) continue
     cache.pieces.delete(key)

@@ -131,16 +131,23 @@ function changeRows(
 ): void {
   const metrics: number[][] = []
   const values: number[][] = []
-  for (const { hour, site, type, outcome, events, values: found } of counts.groups()) {
+  for (const { hour, site, type, outcome, events, values: valueCounts } of counts.groups()) {
     metrics.push([events, org, hour, site, type, outcome])
-    addValues(found, hour, site, type, outcome)
+    addValues(valueCounts, hour, site, type, outcome)
   }
-  for (const { hour, site, type, values: found } of counts.days()) addValues(found, hour, site, type, ofDay)
+  for (const { hour, site, type, values: valueCounts } of counts.days())
+    addValues(valueCounts, hour, site, type, ofDay)
   for (const sql of metric) db.runEach(sql, metrics)
   for (const sql of value) db.runEach(sql, values)
 
-  function addValues(found: Map<number, number>, hour: number, site: number, type: number, outcome: number) {
-    for (const [key, count] of found) {
+  function addValues(
+    valueCounts: Map<number, number>,
+    hour: number,
+    site: number,
+    type: number,
+    outcome: number,
+  ) {
+    for (const [key, count] of valueCounts) {
       const [member, code] = fieldAndCode(key)
       values.push([count, org, member, hour, site, type, outcome, code])
     }

@@ -59,8 +59,8 @@ export function* foldedHours(
 ): Sliced<HourCounts[]> {
   const state = foldState(db, org)
   if (state === null) return []
-  const all = caches.get(db)
-  let cache = all?.get(org)
+  const orgCaches = caches.get(db)
+  let cache = orgCaches?.get(org)
   if (cache === undefined || !isUseful(cache, state, range)) {
     cache = { ...state, range, hours: new Map() }
     yield* addHours(db, org, range, order, cache.hours)
@@ -72,7 +72,7 @@ export function* foldedHours(
     }
     cache.foldedSeq = state.foldedSeq
   }
-  if (all !== undefined) remember(all, org, cache)
+  if (orgCaches !== undefined) remember(orgCaches, org, cache)
   const isInRange = ({ hour }: HourCounts) => hour >= range.from && hour < range.until
   return [...cache.hours.values()].filter(isInRange).sort((a, b) => a.hour - b.hour)
 }
@@ -93,19 +93,19 @@ function* addHours(
   org: number,
   range: HourRange,
   order: Order,
-  into: Map<number, HourCounts>,
+  targetHours: Map<number, HourCounts>,
 ): Sliced<void> {
   const sql = 'SELECT hour, site, type, outcome, live + expired FROM rollup_metric WHERE org = ?'
-  const found = new Map<number, Count[]>()
+  const countsByHour = new Map<number, Count[]>()
   yield* inChunks(db, ofMetrics, [org], range, (inChunk, key) => {
     for (const count of db.query<unknown, number[]>(sql + inChunk).values(org, ...key) as Count[]) {
-      const counts = found.get(count[0])
-      if (counts === undefined) found.set(count[0], [count])
+      const counts = countsByHour.get(count[0])
+      if (counts === undefined) countsByHour.set(count[0], [count])
       else counts.push(count)
     }
   })
-  for (const [hour, counts] of found) {
-    into.set(hour, { hour, counts: order(counts) })
+  for (const [hour, counts] of countsByHour) {
+    targetHours.set(hour, { hour, counts: order(counts) })
     if (isSliceOver()) yield
   }
 }
@@ -119,20 +119,20 @@ export function changedHours(db: Database, org: number, afterSeq: number, lastSe
     hours.add(first)
     hours.add(last)
     if (last - first < 2) continue
-    for (const at of columnsOf(db, zone)?.column(extra.at) ?? []) hours.add(Math.floor(at / hourMs))
+    for (const atMs of columnsOf(db, zone)?.column(extra.at) ?? []) hours.add(Math.floor(atMs / hourMs))
   }
   return hours
 }
 
 /** Moves the organization to the end, and evicts those queried longest ago. */
-function remember(all: Map<number, CachedHours>, org: number, cache: CachedHours): void {
-  all.delete(org)
-  all.set(org, cache)
+function remember(orgCaches: Map<number, CachedHours>, org: number, cache: CachedHours): void {
+  orgCaches.delete(org)
+  orgCaches.set(org, cache)
   let rows = 0
-  for (const { hours } of all.values()) for (const { counts } of hours.values()) rows += counts.length
-  for (const [oldest, { hours }] of all) {
+  for (const { hours } of orgCaches.values()) for (const { counts } of hours.values()) rows += counts.length
+  for (const [oldest, { hours }] of orgCaches) {
     if (rows <= rowsMax) return
     for (const { counts } of hours.values()) rows -= counts.length
-    all.delete(oldest)
+    orgCaches.delete(oldest)
   }
 }

@@ -75,13 +75,13 @@ export function* foldedRows(
   range: HourRange,
   visit: (row: number[]) => void,
 ): Sliced<void> {
-  const within = (column: string, codes: ReadonlySet<number> | null): [string, string[]] =>
+  const inClause = (column: string, codes: ReadonlySet<number> | null): [string, string[]] =>
     codes === null
       ? ['', []]
       : [` AND ${column} IN ${db.dialect.numbersOf('?')}`, [JSON.stringify([...codes])]]
-  const [siteSql, siteCodes] = within('site', sites)
-  const [typeSql, typeCodes] = within('type', types)
-  const [codeSql, ownCodes] = within('code', codes)
+  const [siteSql, siteCodes] = inClause('site', sites)
+  const [typeSql, typeCodes] = inClause('type', types)
+  const [codeSql, ownCodes] = inClause('code', codes)
   const sql = `SELECT ${columns} FROM rollup_value WHERE org = ? AND member = ?`
   const order = ` ORDER BY ${ofValues.ordered.join()}` // a database may read the table instead of its index
   const read = (inChunk: string, key: number[]) =>
@@ -102,8 +102,8 @@ export function* unfoldedValues<G extends DayGroup>(
     if (hour < from || hour >= until) continue
     if (sites?.has(site) === false || types?.has(type) === false) continue
     for (const [key, events] of values) {
-      const [at, code] = fieldAndCode(key)
-      if (at === index) yield { code, events, group }
+      const [fieldIndex, code] = fieldAndCode(key)
+      if (fieldIndex === index) yield { code, events, group }
     }
   }
 }
@@ -143,13 +143,13 @@ export function* inChunks(
     `SELECT ${key} FROM ${name} WHERE ${shared} AND (${key}) > (${places}) AND hour < ?
      ORDER BY ${key} LIMIT 1 OFFSET ${chunkRows - 1}`,
   )
-  const startOf = (hour: number) => ordered.map((_, at) => (at === 0 ? hour : -1))
+  const startOf = (hour: number) => ordered.map((_, index) => (index === 0 ? hour : -1))
   const inChunk = ` AND (${key}) > (${places}) AND (${key}) <= (${places})`
-  for (let after = startOf(from); ;) {
-    const [end] = last.values(...prefix, ...after, until) as number[][]
-    visit(inChunk, [...after, ...(end ?? startOf(until))])
+  for (let afterKey = startOf(from); ;) {
+    const [end] = last.values(...prefix, ...afterKey, until) as number[][]
+    visit(inChunk, [...afterKey, ...(end ?? startOf(until))])
     if (end === undefined) return
-    after = end
+    afterKey = end
     if (isSliceOver()) yield
   }
 }
@@ -163,5 +163,9 @@ function codesOf(
 ): ReadonlySet<number> | null {
   if (requested === undefined || requested.length === 0) return null
   const terms = [...termTexts(db, org, index)]
-  return new Set(terms.filter(([, text]) => requested.some((one) => fits(text, one))).map(([code]) => code))
+  return new Set(
+    terms
+      .filter(([, text]) => requested.some((requestedText) => fits(text, requestedText)))
+      .map(([code]) => code),
+  )
 }

@@ -132,8 +132,10 @@ export function recounting(hourStartMs: number, blocksMax?: number): Recounting 
     step(db, org) {
       const counts = counting.step(db, org)
       if (counts === null) return null
-      const found = differencesOf(db, org, hour, counts, ofHour)
-      return closesDay ? [...found, ...differencesOf(db, org, firstHour, counts, isDayRow)] : found
+      const hourDifferences = differencesOf(db, org, hour, counts, ofHour)
+      return closesDay
+        ? [...hourDifferences, ...differencesOf(db, org, firstHour, counts, isDayRow)]
+        : hourDifferences
     },
   }
 }
@@ -260,9 +262,9 @@ function storedMembers(db: Database, org: number): number[] {
   )
   const members: number[] = []
   for (let last = Number.MIN_SAFE_INTEGER; ;) {
-    const found = next.get(org, last)?.next ?? null
-    if (found === null) return members
-    members.push((last = found))
+    const nextMember = next.get(org, last)?.next ?? null
+    if (nextMember === null) return members
+    members.push((last = nextMember))
   }
 }
 
@@ -284,12 +286,12 @@ function addToRow(db: Database, org: number, key: RowKey, difference: number): v
   const table = key.split(' ').length === 4 ? 'rollup_metric' : 'rollup_value'
   const columns = ['org', 'hour', 'site', 'type', 'outcome', 'member', 'code']
   const numbers = [org, ...key.split(' ').map(Number)]
-  const named = columns.slice(0, numbers.length)
+  const keyColumns = columns.slice(0, numbers.length)
   db.query(
-    `INSERT INTO ${table} (live, ${named.join()}) VALUES (?, ${named.map(() => '?').join()})
-     ON CONFLICT (${named.join()}) DO UPDATE SET live = ${table}.live + excluded.live`,
+    `INSERT INTO ${table} (live, ${keyColumns.join()}) VALUES (?, ${keyColumns.map(() => '?').join()})
+     ON CONFLICT (${keyColumns.join()}) DO UPDATE SET live = ${table}.live + excluded.live`,
   ).run(difference, ...numbers)
-  const isRow = named.map((name) => `${name} = ?`).join(' AND ')
+  const isRow = keyColumns.map((name) => `${name} = ?`).join(' AND ')
   db.query(`DELETE FROM ${table} WHERE ${isRow} AND live = 0 AND expired = 0`).run(...numbers)
 }
 

@@ -17,7 +17,7 @@ import { hashCode } from '../blocks/fields.ts'
 
 function countsOf(durations: number[]): Map<number, number> {
   const counts = new Map<number, number>()
-  for (const one of durations) counts.set(bucketOf(one), (counts.get(bucketOf(one)) ?? 0) + 1)
+  for (const duration of durations) counts.set(bucketOf(duration), (counts.get(bucketOf(duration)) ?? 0) + 1)
   return counts
 }
 
@@ -75,7 +75,7 @@ test('many values are within three standard errors, and within one most of the t
   ] as const) {
     const off = Array.from({ length: seeds }, (_, seed) => Math.abs(estimated(count, seed + 1) / count - 1))
     expect([count, Math.max(...off) < 3 * standardError]).toEqual([count, true])
-    const mean = off.reduce((sum, one) => sum + one, 0) / seeds
+    const mean = off.reduce((sum, deviation) => sum + deviation, 0) / seeds
     expect([count, mean < 1.5 * standardError]).toEqual([count, true])
   }
 }, 20_000)

@@ -31,10 +31,10 @@ function middleOf(bucket: number): number {
 /** The quantile by nearest rank: the ⌈share · n⌉-th shortest. Zero without durations. */
 export function quantile(counts: ReadonlyMap<number, number>, share: number): number {
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0)
-  let left = Math.max(1, Math.ceil(share * total))
+  let remainingCount = Math.max(1, Math.ceil(share * total))
   for (const bucket of [...counts.keys()].sort((a, b) => a - b)) {
-    left -= counts.get(bucket)!
-    if (left <= 0) return middleOf(bucket)
+    remainingCount -= counts.get(bucket)!
+    if (remainingCount <= 0) return middleOf(bucket)
   }
   return 0
 }
@@ -55,9 +55,9 @@ export const standardError = 1.04 / Math.sqrt(registers)
 /** `hash` is the code of a field that is always hashed (blocks/fields.ts). */
 export function sketchCode(hash: number): number {
   const bits = hash % 2 ** hashBits
-  const rest = Math.floor(bits / registers)
+  const rankBits = Math.floor(bits / registers)
   const rank =
-    rest === 0 ? hashBits - registerBits + 1 : Math.clz32(rest) - (32 - (hashBits - registerBits)) + 1
+    rankBits === 0 ? hashBits - registerBits + 1 : Math.clz32(rankBits) - (32 - (hashBits - registerBits)) + 1
   return (bits % registers) * ranksMax + rank
 }
 
@@ -71,7 +71,7 @@ export function estimate(ranks: Uint8Array): number {
   const counts = new Uint16Array(ranksMax)
   for (let register = 0; register < registers; register++) counts[ranks[register]!]!++
   const empty = counts[0]!
-  const sum = counts.reduce((all, count, rank) => all + count * 2 ** -rank, 0)
+  const sum = counts.reduce((total, count, rank) => total + count * 2 ** -rank, 0)
   const bias = 0.7213 / (1 + 1.079 / registers)
   const raw = (bias * registers * registers) / sum
   const likely = raw <= 2.5 * registers && empty > 0 ? registers * Math.log(registers / empty) : raw

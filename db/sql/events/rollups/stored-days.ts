@@ -68,8 +68,8 @@ export function storedDays(
   const rows = db.query<{ day: number; sums: Uint8Array }, number[]>(
     'SELECT day, sums FROM rollup_day WHERE org = ? AND member = ? AND day >= ? AND day < ?',
   )
-  const found = rows.all(org, index, from, until).filter(({ sums }) => sums.length > 0)
-  return new Map(found.map(({ day, sums }) => [day, () => unpack(sums)]))
+  const dayRows = rows.all(org, index, from, until).filter(({ sums }) => sums.length > 0)
+  return new Map(dayRows.map(({ day, sums }) => [day, () => unpack(sums)]))
 }
 
 /** Whether a day has sums, which may be empty. */
@@ -92,8 +92,11 @@ export function storedSketches(
   const bytes = inflated(row.sums)
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const bySite = new Map<number, Uint8Array>()
-  for (let at = 0; at < bytes.length; at += siteBytes + registers)
-    bySite.set(view.getFloat64(at, true), bytes.subarray(at + siteBytes, at + siteBytes + registers))
+  for (let offset = 0; offset < bytes.length; offset += siteBytes + registers)
+    bySite.set(
+      view.getFloat64(offset, true),
+      bytes.subarray(offset + siteBytes, offset + siteBytes + registers),
+    )
   return bySite
 }
 
@@ -110,19 +113,22 @@ const inflated = (packed: Uint8Array): Uint8Array => Bun.zstdDecompressSync(pack
 
 function pack(rows: readonly number[][]): Uint8Array {
   if (rows.length === 0) return new Uint8Array(0)
-  const all = Float64Array.from({ length: rows.length * rows[0]!.length }, (_, at) => {
-    return rows[at % rows.length]![Math.floor(at / rows.length)]!
+  const numbers = Float64Array.from({ length: rows.length * rows[0]!.length }, (_, index) => {
+    return rows[index % rows.length]![Math.floor(index / rows.length)]!
   })
-  return deflated(new Uint8Array(all.buffer))
+  return deflated(new Uint8Array(numbers.buffer))
 }
 
 function unpack(sums: Uint8Array): DayColumns {
   const bytes = inflated(sums)
-  const all = new Float64Array(bytes.length / 8)
-  new Uint8Array(all.buffer).set(bytes)
-  const rows = all.length / columns.length
-  const named = columns.map((name, column) => [name, all.subarray(column * rows, (column + 1) * rows)])
-  return Object.fromEntries(named) as DayColumns
+  const numbers = new Float64Array(bytes.length / 8)
+  new Uint8Array(numbers.buffer).set(bytes)
+  const rows = numbers.length / columns.length
+  const columnEntries = columns.map((name, column) => [
+    name,
+    numbers.subarray(column * rows, (column + 1) * rows),
+  ])
+  return Object.fromEntries(columnEntries) as DayColumns
 }
 
 interface Day {
@@ -138,9 +144,9 @@ function* sumsOf(db: Database, { org, member, day }: Day): Sliced<Uint8Array> {
   const sum = isSketch(member) ? sketchSum() : columnSum()
   let read = 0
   const counted = { org, index: member, sites: null, types: null }
-  yield* foldedRows(db, hourColumns, counted, { from: day, until: day + dayHours }, (found) => {
+  yield* foldedRows(db, hourColumns, counted, { from: day, until: day + dayHours }, (row) => {
     read++
-    sum.add(found as SumRow)
+    sum.add(row as SumRow)
   })
   return read < rowsMin ? new Uint8Array(0) : sum.packed()
 }
@@ -177,7 +183,7 @@ function columnSum(): DaySum {
         row[7]! += expired
       }
     },
-    packed: () => pack([...groups.values()].flatMap((of) => [...of.values()]).sort(byFirst)),
+    packed: () => pack([...groups.values()].flatMap((rowsByCode) => [...rowsByCode.values()]).sort(byFirst)),
   }
 }
 
@@ -267,8 +273,8 @@ export function dayWork(db: Database): DayWork {
   }
 }
 
-function isSame(before: FoldState | null, now: FoldState | null): boolean {
-  return before?.rewrites === now?.rewrites && before?.foldedSeq === now?.foldedSeq
+function isSame(previousState: FoldState | null, now: FoldState | null): boolean {
+  return previousState?.rewrites === now?.rewrites && previousState?.foldedSeq === now?.foldedSeq
 }
 
 function write(db: Database, { org, member, day }: Day, sums: Uint8Array): void {

@@ -58,12 +58,13 @@ export function* verifyBlocks(
     for (const zone of zones) {
       const first = seqOf(zone.place)
       if (first > until) return damaged
-      const where = blockName(zone)
+      const location = blockName(zone)
       const isMerged = zone.place <= lastPlace
-      if (first < nextSeq && !isMerged) report(where, 'overlaps the block before it')
-      const content = readVerified(db, zone, (problem) => report(where, problem))
+      if (first < nextSeq && !isMerged) report(location, 'overlaps the block before it')
+      const content = readVerified(db, zone, (problem) => report(location, problem))
       if (content === null) damaged.add(zone.place)
-      else verifyRows(org, content, zone, isMerged ? nextSeq - first : 0, (problem) => report(where, problem))
+      else
+        verifyRows(org, content, zone, isMerged ? nextSeq - first : 0, (problem) => report(location, problem))
       lastPlace = zone.place
       nextSeq = Math.max(nextSeq, first + zone.events) // a damaged block may claim any number
     }
@@ -105,7 +106,7 @@ function verifyRows(
   const first = seqOf(zone.place)
   if (segmentOf(first) !== segmentOf(first + block.events - 1)) report('crosses a segment')
   const times = block.columns[extra.at]!.subarray(0, block.events)
-  if (times.some((at) => at < zone.minAt || at > zone.maxAt))
+  if (times.some((atMs) => atMs < zone.minAt || atMs > zone.maxAt))
     report('times are outside the range that the block declares')
   const renamed = new Map<number, number>() // the rows of a renamed term are too many to name
   for (let row = fromRow; row < block.events; row++) {
@@ -117,9 +118,10 @@ function verifyRows(
       if (code === 0 || isHash(code)) continue
       const term = org.terms[index]!.get(code)
       const path = pathOf(index, block.columns, row)
-      const own = path === null ? undefined : valueAt(event, path)
+      const eventValue = path === null ? undefined : valueAt(event, path)
       if (term === undefined) report(`arrival ${first + row}: the value of ${fieldName(index)} is not known`)
-      else if (typeof own === 'string' && own !== term) renamed.set(index, (renamed.get(index) ?? 0) + 1)
+      else if (typeof eventValue === 'string' && eventValue !== term)
+        renamed.set(index, (renamed.get(index) ?? 0) + 1)
     }
   }
   for (const [index, rows] of renamed)

@@ -20,11 +20,11 @@ type Print = (org: number, id: string) => number
 /** The runs that exist when it begins, newest first. Retention may delete old ones meanwhile. */
 export function* verifyIds(db: Database, org: number, print: Print, report: Report): Check {
   const checkOf = runChecks(db)
-  for (let before = Infinity; ;) {
-    const span = spansOf(db, org).find(({ run }) => run < before)
+  for (let runBound = Infinity; ;) {
+    const span = spansOf(db, org).find(({ run }) => run < runBound)
     if (span === undefined) return
     verifyRun(db, { org, span, isKnown: checkOf(span.run) }, print, report)
-    before = span.run
+    runBound = span.run
     yield
   }
 }
@@ -62,7 +62,7 @@ export function* verifySegments(db: Database, { num, segments }: VerifiedOrg, re
 /** Compares the path columns of a segment with its events. One that has none yet is read without them. */
 function verifyPaths(db: Database, org: number, segment: number, report: Report): void {
   const first = segment * segmentEvents
-  const where = `the path columns of arrivals ${first} to ${first + segmentEvents - 1}`
+  const location = `the path columns of arrivals ${first} to ${first + segmentEvents - 1}`
   try {
     const stored = segmentPaths(db, org, segment)
     if (stored === null) return
@@ -71,33 +71,34 @@ function verifyPaths(db: Database, org: number, segment: number, report: Report)
     const events = shredding.result()
     if (events === null) return
     const { base = 0, offsets } = stored.hours ?? {}
-    const isWrong = (offset: number, at: number) =>
-      events.hours[at] !== (offset === noOffset ? noHour : base + offset)
-    if (offsets?.some(isWrong)) report(where, 'say another hour')
+    const isWrong = (offset: number, eventIndex: number) =>
+      events.hours[eventIndex] !== (offset === noOffset ? noHour : base + offset)
+    if (offsets?.some(isWrong)) report(location, 'say another hour')
     for (const path of events.paths) {
       const column = stored.column(path.path)
-      const at = column === null || path.values === null ? -1 : firstDifference(path, column)
-      if (at >= 0) report(where, `differ from arrival ${first + at} in ${JSON.stringify(path.path)}`)
+      const differencePosition = column === null || path.values === null ? -1 : firstDifference(path, column)
+      if (differencePosition >= 0)
+        report(location, `differ from arrival ${first + differencePosition} in ${JSON.stringify(path.path)}`)
     }
     const sample = segmentSample(db, org, segment)
     if (sample !== null && (events.sample === null || !isSameSample(sample, events.sample)))
-      report(where, 'differ in the sample of sessions')
+      report(location, 'differ in the sample of sessions')
   } catch (error) {
-    report(where, `cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+    report(location, `cannot be read: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 
 /** The first position at which a column has another value than the events; -1 for none. */
 function firstDifference({ values, positions, codes, entries }: ShreddedPath, column: PathColumn): number {
-  const known = new Map<number, number>([[inText, column.inText]]) // code -> that of the column
+  const columnCodes = new Map<number, number>([[inText, column.inText]]) // code -> that of the column
   let next = 0
   for (let position = 0; position < segmentEvents; position++) {
     const isEntry = next < entries && positions[next] === position
     const code = isEntry ? codes[next++]! : null
-    const found = column.codes[position]!
-    if (code !== null && !known.has(code) && column.values[found]?.equals(values!.values[code]!))
-      known.set(code, found)
-    if (found !== (code === null ? 0 : known.get(code))) return position
+    const columnCode = column.codes[position]!
+    if (code !== null && !columnCodes.has(code) && column.values[columnCode]?.equals(values!.values[code]!))
+      columnCodes.set(code, columnCode)
+    if (columnCode !== (code === null ? 0 : columnCodes.get(code))) return position
   }
   return -1
 }
@@ -105,30 +106,31 @@ function firstDifference({ values, positions, codes, entries }: ShreddedPath, co
 function verifySegment(db: Database, org: number, segment: number, report: Report): void {
   const postings = postingReader(db)
   const first = segment * segmentEvents
-  const where = `the index of arrivals ${first} to ${first + segmentEvents - 1}`
+  const location = `the index of arrivals ${first} to ${first + segmentEvents - 1}`
   const blocks = zonesBetween(db, org, first, first + segmentEvents)
   const version = versionOf(db, org, segment)
-  verifyZones(db, { org, segment }, blocks, (problem) => report(where, problem))
+  verifyZones(db, { org, segment }, blocks, (problem) => report(location, problem))
   const bitmap = newBitmap()
   const indexed = members.filter(({ filter, indexVersion }) => filter !== null && indexVersion <= version)
-  const found = positionsByCode(
+  const positionsByField = positionsByCode(
     db,
     blocks,
     first,
     indexed.map(({ number }) => number),
   )
-  for (const [at, { name, number: index }] of indexed.entries()) {
-    for (const [code, positions] of found[at]!) {
+  for (const [fieldIndex, { name, number: index }] of indexed.entries()) {
+    for (const [code, positions] of positionsByField[fieldIndex]!) {
       bitmap.fill(0)
       try {
         postings.add(bitmap, org, segment, index, code)
       } catch (error) {
-        const why = error instanceof Error ? error.message : String(error)
-        report(where, `cannot be read for its ${name}: ${why}`)
+        const reason = error instanceof Error ? error.message : String(error)
+        report(location, `cannot be read for its ${name}: ${reason}`)
         continue
       }
       const missing = positions.find((position) => !hasBit(bitmap, position))
-      if (missing !== undefined) report(where, `does not lead to arrival ${first + missing} by its ${name}`)
+      if (missing !== undefined)
+        report(location, `does not lead to arrival ${first + missing} by its ${name}`)
     }
   }
 }
@@ -167,14 +169,14 @@ function positionsByCode(
   first: number,
   fields: number[],
 ): Map<number, number[]>[] {
-  const found = fields.map(() => new Map<number, number[]>())
+  const positionsByField = fields.map(() => new Map<number, number[]>())
   for (const { place } of blocks) {
     const block = readColumns(db, place)
     if (block === null) continue
     const types = block.column(member.type)
     const start = seqOf(place) - first
-    for (const [at, field] of fields.entries()) {
-      const ofField = found[at]!
+    for (const [fieldIndex, field] of fields.entries()) {
+      const ofField = positionsByField[fieldIndex]!
       block.column(field).forEach((code, row) => {
         if (types[row] === 0) return
         const positions = ofField.get(code)
@@ -183,5 +185,5 @@ function positionsByCode(
       })
     }
   }
-  return found
+  return positionsByField
 }

@@ -127,19 +127,19 @@ function* verifyRollups(
   blocksMax?: number,
 ): Check<number> {
   const zonesAfter = (_db: Database, _org: number, seq: number) => wholeBlocks(db, org, seq, damaged)
-  const all = { fromMs: -Infinity, untilMs: Infinity, zonesAfter }
-  const counting = countFolded(all, rollupChecksums, blocksMax)
+  const wholeRange = { fromMs: -Infinity, untilMs: Infinity, zonesAfter }
+  const counting = countFolded(wholeRange, rollupChecksums, blocksMax)
   const sums = yield* lastSlice(() => counting.step(db, org))
   const wrong = sums.wrongRows(db, org)
   const events = counting.rest(db, org).events()
-  let named = 0
+  let faultCount = 0
   for (const ofDay of Map.groupBy(wrong, ({ hour }) => dayOf(hour)).values()) {
-    if (named >= faultsMax) break
+    if (faultCount >= faultsMax) break
     yield
     const recount = recountingWrong(ofDay, zonesAfter, blocksMax)
     for (const { row, difference } of yield* lastSlice(() => recount.step(db, org))) {
       report(rowName(row), difference > 0 ? `says ${difference} too few` : `says ${-difference} too many`)
-      named++
+      faultCount++
     }
   }
   verifyTotals(db, org, report)

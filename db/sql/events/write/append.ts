@@ -60,18 +60,18 @@ export interface Appender {
 
 const sparesMax = 64
 
-export function appender(known: KnownIds, ledger: AccessLedger): Appender {
+export function appender(knownIds: KnownIds, ledger: AccessLedger): Appender {
   const sessions = new Map<string, Session>()
   const spares: BlockContent[] = []
 
   /** Sessions repeat soon, and their code and text cost as much as half the other fields. */
   function sessionOf(terms: Terms, sessionId: string): Session {
-    const found = sessions.get(sessionId)
-    if (found !== undefined) return found
+    const cachedSession = sessions.get(sessionId)
+    if (cachedSession !== undefined) return cachedSession
     if (sessions.size >= sessionsMax) sessions.clear()
-    const made = { text: JSON.stringify(sessionId), code: terms.code(member.sessionId, sessionId) }
-    sessions.set(sessionId, made)
-    return made
+    const session = { text: JSON.stringify(sessionId), code: terms.code(member.sessionId, sessionId) }
+    sessions.set(sessionId, session)
+    return session
   }
 
   /** Null for a batch without lines of an access log. Its site counts towards the limit of the organization. */
@@ -96,10 +96,10 @@ export function appender(known: KnownIds, ledger: AccessLedger): Appender {
       const door = org.terms.code(member.door, batch.door)
       const judgement = judgementCodes(org.terms, key)
       const ids = batch.events.map(({ id }) => JSON.stringify(id))
-      known.prepare(org, ids)
+      knownIds.prepare(org, ids)
       batch.events.forEach((event, index) => {
         const id = ids[index]!
-        if (known.has(org, id, index)) {
+        if (knownIds.has(org, id, index)) {
           result.deduped++
           lines?.deduped(index)
           return
@@ -124,7 +124,7 @@ export function appender(known: KnownIds, ledger: AccessLedger): Appender {
             day: Math.floor(receivedAtMs / dayMs),
             network: event.network,
           })
-        known.add(org, org.lastSeq)
+        knownIds.add(org, org.lastSeq)
         result.accepted++
         lines?.stored(index, event.occurredAtMs)
       })
@@ -145,10 +145,10 @@ function withoutLines({ events }: EventBatch, access: AccessResult): AppendResul
 /** Callers have validated events. An invalid one must not be half in a block. */
 function requireWhole(event: SentEvent): void {
   const { id, siteId, sessionId, type, outcome, json, occurredAtMs } = event
-  const named = typeof id === 'string' && typeof siteId === 'string' && typeof sessionId === 'string'
+  const hasIds = typeof id === 'string' && typeof siteId === 'string' && typeof sessionId === 'string'
   const described =
     typeof type === 'string' && typeof outcome === 'string' && Number.isSafeInteger(occurredAtMs)
-  if (!named || !described) throw new StoreError('internal', 'an event lacks a required field')
+  if (!hasIds || !described) throw new StoreError('internal', 'an event lacks a required field')
   if (json.includes('\0')) throw new StoreError('internal', 'the text of an event contains a NUL')
 }
 
@@ -204,8 +204,8 @@ function judgementCodes(terms: Terms, key: number) {
   return (columns: Float64Array[], row: number, { verdict, judgedBy }: SentEvent): void => {
     const verdictCode =
       verdict !== null && isKnownVerdict(verdict) ? columns[member.verdict]![row]! : otherCode
-    const by = judgedBy === 'appliance' ? columns[member.observedBy]![row]! : key
-    const text = judgementText(verdictCode, columns[member.judgedBy]![row]!, by)
+    const observer = judgedBy === 'appliance' ? columns[member.observedBy]![row]! : key
+    const text = judgementText(verdictCode, columns[member.judgedBy]![row]!, observer)
     if (text !== last) {
       last = text
       lastCode = terms.code(judgementField, text)

@@ -34,15 +34,16 @@ export function mergeFirst(db: Database, small: BlockSpan[]): boolean {
 function concat(blocks: BlockContent[]): BlockContent {
   const events = blocks.reduce((sum, block) => sum + block.events, 0)
   const columns = Array.from({ length: columnCount }, () => new Float64Array(events))
-  const all: BlockContent = { events, columns, ids: [], texts: [], sessions: [], spilled: [] }
+  const content: BlockContent = { events, columns, ids: [], texts: [], sessions: [], spilled: [] }
   let row = 0
   for (const block of blocks) {
     block.columns.forEach((column, index) => columns[index]!.set(column.subarray(0, block.events), row))
-    all.ids.push(...block.ids)
-    all.texts.push(...block.texts)
-    all.sessions.push(...block.sessions)
-    for (const [at, member, text] of block.spilled) all.spilled.push([at + row, member, text])
+    content.ids.push(...block.ids)
+    content.texts.push(...block.texts)
+    content.sessions.push(...block.sessions)
+    for (const [spilledRow, member, text] of block.spilled)
+      content.spilled.push([spilledRow + row, member, text])
     row += block.events
   }
-  return all
+  return content
 }

@@ -159,13 +159,13 @@ export function interner(stored: Term[], hashSeed: number, insert: (term: Term) 
   const lastCode = codes.map(() => 0)
 
   function codeOf(member: number, text: string): number {
-    const known = codes[member]!
-    const found = known.get(text)
-    if (found !== undefined) return found
-    if (known.size >= termsMax[member]! && !isReserved(member, text)) return hashCode(text, hashSeed)
+    const codeByText = codes[member]!
+    const existingCode = codeByText.get(text)
+    if (existingCode !== undefined) return existingCode
+    if (codeByText.size >= termsMax[member]! && !isReserved(member, text)) return hashCode(text, hashSeed)
     const code = ++highest[member]!
     insert({ member, text, code })
-    known.set(text, code)
+    codeByText.set(text, code)
     return code
   }
 
@@ -179,8 +179,8 @@ export function interner(stored: Term[], hashSeed: number, insert: (term: Term) 
     },
     broken(event) {
       for (const name of guardRails) {
-        const known = codes[member[name]]!
-        if (known.size >= termsMax[member[name]]! && !known.has(event[name])) return name
+        const codeByText = codes[member[name]]!
+        if (codeByText.size >= termsMax[member[name]]! && !codeByText.has(event[name])) return name
       }
       return null
     },

@@ -17,24 +17,24 @@ export function Account() {
     refetch: reload,
   } = useRecords<OwnAccount>({ key: 'account', fetch: identityApi.account })
   const { problem, run } = useTask()
-  const who = session.value
-  if (!who) return null
+  const currentSession = session.value
+  if (!currentSession) return null
   const failure = problem.value ?? error.value
   return (
     <section class="settings-section">
       <dl class="settings-facts">
         <dt>Email</dt>
         <dd>
-          <Text value={who.account.email} />
+          <Text value={currentSession.account.email} />
         </dd>
         <dt>Organization</dt>
         <dd>
-          <Text value={who.org.name} /> <span class="muted">({who.org.slug})</span>
+          <Text value={currentSession.org.name} /> <span class="muted">({currentSession.org.slug})</span>
         </dd>
         <dt>Role</dt>
         <dd>
-          {who.role}
-          {who.account.operator && ', operator of this appliance'}
+          {currentSession.role}
+          {currentSession.account.operator && ', operator of this appliance'}
         </dd>
       </dl>
       <button type="button" class="button" onClick={() => void run(signOut)}>

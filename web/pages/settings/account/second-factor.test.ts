@@ -11,7 +11,8 @@ function drawn({ size, path }: QrPath): { pixels: Uint8ClampedArray; width: numb
   for (const [, x, y, length] of path.matchAll(/M(\d+) (\d+)h(\d+)v1H\1z/g)) {
     for (let row = 0; row < scale; row++) {
       const start = ((Number(y) * scale + row) * width + Number(x) * scale) * 4
-      for (let at = 0; at < Number(length) * scale; at++) pixels.fill(0, start + at * 4, start + at * 4 + 3)
+      for (let moduleIndex = 0; moduleIndex < Number(length) * scale; moduleIndex++)
+        pixels.fill(0, start + moduleIndex * 4, start + moduleIndex * 4 + 3)
     }
   }
   return { pixels, width }
@@ -23,9 +24,9 @@ const uri = (email: string) =>
 test.each([['short'], [uri('ann@example.com')], [uri(`${'ö'.repeat(60)}@${'x'.repeat(180)}.example`)]])(
   'decodes to the input (%#)',
   (text) => {
-    const made = qrPath(text)
-    const { pixels, width } = drawn(made)
+    const qrCode = qrPath(text)
+    const { pixels, width } = drawn(qrCode)
     expect(jsQR(pixels, width, width)?.data).toBe(text)
-    expect(made.path).not.toMatch(/M[0-3] |M\d+ [0-3]h/) // the quiet border
+    expect(qrCode.path).not.toMatch(/M[0-3] |M\d+ [0-3]h/) // the quiet border
   },
 )

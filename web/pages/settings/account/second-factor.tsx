@@ -56,8 +56,8 @@ export function SecondFactor({ factor, onDone, onCodesSaved, plain = false }: Se
       {enrollment.value && (
         <SetDialog
           enrollment={enrollment.value}
-          onCodes={(made) => {
-            codes.value = made
+          onCodes={(newCodes) => {
+            codes.value = newCodes
             onDone()
           }}
           onClose={() => (enrollment.value = null)}
@@ -66,7 +66,7 @@ export function SecondFactor({ factor, onDone, onCodesSaved, plain = false }: Se
       {dialog.value && (
         <ChangeDialog
           change={dialog.value}
-          onCodes={(made) => (codes.value = made)}
+          onCodes={(newCodes) => (codes.value = newCodes)}
           onDone={onDone}
           onClose={() => (dialog.value = null)}
         />
@@ -172,7 +172,7 @@ interface PasswordDialogProps {
   onClose: () => void
 }
 
-function PasswordDialog({ title, action, about, onPassword, onClose }: PasswordDialogProps) {
+function PasswordDialog({ title, action, about: description, onPassword, onClose }: PasswordDialogProps) {
   return (
     <FormDialog
       title={title}
@@ -180,7 +180,7 @@ function PasswordDialog({ title, action, about, onPassword, onClose }: PasswordD
       onSubmit={(form) => onPassword(textOf(form, 'password'))}
       onClose={onClose}
     >
-      <p>{about}</p>
+      <p>{description}</p>
       <Field
         name="password"
         label="Your password"

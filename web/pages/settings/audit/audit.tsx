@@ -14,9 +14,9 @@ import { RoleNote } from '../../../components/role-note.tsx'
 import type { Query } from '../../../query/query.ts'
 import { useRecords } from '../../../query/use-query.ts'
 
-function auditQuery(filter: AuditFilter, before: number | null = null): Query<AuditPage> {
+function auditQuery(filter: AuditFilter, beforeSeq: number | null = null): Query<AuditPage> {
   const params = filterParams(filter)
-  if (before !== null) params.set('before', `${before}`)
+  if (beforeSeq !== null) params.set('before', `${beforeSeq}`)
   return { key: `audit?${params}`, fetch: (signal) => identityApi.audit(params, signal) }
 }
 
@@ -38,10 +38,10 @@ export function AuditLog() {
   const loadOlder = () =>
     run(async () => {
       const requested = filter.peek()
-      const before = older.peek()
+      const olderPage = older.peek()
       const page = await auditQuery(requested, nextBefore).fetch(new AbortController().signal)
       if (requested !== filter.peek()) return
-      older.value = { ...page, entries: [...(before?.entries ?? []), ...page.entries] }
+      older.value = { ...page, entries: [...(olderPage?.entries ?? []), ...page.entries] }
     })
   const failure = problem.value ?? error.value
   if (!allowed) return <RoleNote text="Only owners, admins and analysts can read the audit log." />
@@ -205,8 +205,8 @@ function EntryDialog({ entry, onClose }: { entry: AuditEntry; onClose: () => voi
             keyOf={({ name }) => name}
             columns={[
               { name: 'Field', cell: ({ name }) => name },
-              { name: 'Before', cell: ({ before }) => <Text value={before} max={60} /> },
-              { name: 'After', cell: ({ after }) => <Text value={after} max={60} /> },
+              { name: 'Before', cell: ({ before: oldText }) => <Text value={oldText} max={60} /> },
+              { name: 'After', cell: ({ after: newText }) => <Text value={newText} max={60} /> },
             ]}
           />
         )}
@@ -276,12 +276,12 @@ interface Difference {
 
 /** The changed fields of an entry; empty if it has no before and after. */
 export function differences(metadata: Metadata): Difference[] {
-  const before = fieldsOf(metadata['before'])
-  const after = fieldsOf(metadata['after'])
-  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
+  const oldFields = fieldsOf(metadata['before'])
+  const newFields = fieldsOf(metadata['after'])
+  const names = [...new Set([...Object.keys(oldFields), ...Object.keys(newFields)])]
   return names
-    .map((name) => ({ name, before: shown(before[name]), after: shown(after[name]) }))
-    .filter((each) => each.before !== each.after)
+    .map((name) => ({ name, before: shown(oldFields[name]), after: shown(newFields[name]) }))
+    .filter((difference) => difference.before !== difference.after)
 }
 
 /** All other fields of an entry's metadata, as text. */

@@ -95,7 +95,7 @@ function RetentionLimits() {
   if (problem.value) return <Problem error={problem.value} onRetry={refetch} />
   const limits = retention.value
   if (!limits) return null
-  const of = (kind: Limit) => (
+  const renderLimit = (kind: Limit) => (
     <dd>
       {limitText(kind, limits[kind] ?? limits.appliance[kind])}
       {limits[kind] === null && <span class="muted"> (server default)</span>}
@@ -105,13 +105,13 @@ function RetentionLimits() {
     <>
       <dl class="settings-facts">
         <dt>Retention</dt>
-        {of('days')}
+        {renderLimit('days')}
         <dt>Size limit</dt>
-        {of('bytes')}
+        {renderLimit('bytes')}
         <dt>Current size</dt>
         <dd>{bytesText(limits.eventBytes)}</dd>
         <dt>Audit log retention</dt>
-        {of('auditDays')}
+        {renderLimit('auditDays')}
       </dl>
       {session.value?.role === 'owner' ? (
         <button type="button" class="button" onClick={() => (changing.value = true)}>

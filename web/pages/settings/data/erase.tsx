@@ -21,7 +21,7 @@ export function Erase() {
 function OwnersErase() {
   const policy = useMemo(() => refreshWhile<Erasures>(({ running }) => running !== null, pollMs), [])
   const {
-    data: known,
+    data: erasures,
     error: problem,
     refetch,
     replace,
@@ -33,13 +33,13 @@ function OwnersErase() {
     policy,
   )
   const isOpen = useSignal(false)
-  const isRunning = known.value?.running != null
-  const endedAt = known.value?.last?.endedAt
+  const isRunning = erasures.value?.running != null
+  const endedAt = erasures.value?.last?.endedAt
   useEffect(() => {
     if (endedAt !== undefined) void refreshOverview() // fewer events are stored now
   }, [endedAt])
-  const erase = async (what: Erasure): Promise<void> => {
-    replace(await operateApi.erase(what))
+  const erase = async (erasure: Erasure): Promise<void> => {
+    replace(await operateApi.erase(erasure))
   }
   return (
     <>
@@ -53,7 +53,7 @@ function OwnersErase() {
         Erase a session or an identity
       </button>
       {problem.value && <Problem error={problem.value} onRetry={refetch} />}
-      <div role="status">{known.value && <State of={known.value} />}</div>
+      <div role="status">{erasures.value && <State of={erasures.value} />}</div>
       {isOpen.value && <EraseDialogs onErase={erase} onClose={() => (isOpen.value = false)} />}
     </>
   )
@@ -91,7 +91,8 @@ function State({ of: { running, last, beyond } }: { of: Erasures }) {
   )
 }
 
-const nameOf = (by: 'session' | 'subject'): string => (by === 'session' ? 'a session' : 'an identity')
+const nameOf = (erasureKind: 'session' | 'subject'): string =>
+  erasureKind === 'session' ? 'a session' : 'an identity'
 
 const kinds = [
   { value: 'subject', text: 'Identity' },
@@ -104,18 +105,18 @@ interface Found {
 }
 
 interface EraseDialogsProps {
-  onErase: (what: Erasure) => Promise<void>
+  onErase: (erasure: Erasure) => Promise<void>
   onClose: () => void
 }
 
 /** The two dialogs of an erasure: choose what to erase, then confirm the number of events. */
 function EraseDialogs({ onErase, onClose }: EraseDialogsProps) {
-  const found = useSignal<Found | null>(null)
-  if (found.value) return <Confirm found={found.value} onErase={onErase} onClose={onClose} />
+  const preview = useSignal<Found | null>(null)
+  if (preview.value) return <Confirm found={preview.value} onErase={onErase} onClose={onClose} />
   const find = async (form: FormData): Promise<void> => {
     const value = textOf(form, 'value')
-    const what = textOf(form, 'kind') === 'session' ? { session: value } : { subject: value }
-    found.value = { what, events: await operateApi.countErased(what) }
+    const erasure = textOf(form, 'kind') === 'session' ? { session: value } : { subject: value }
+    preview.value = { what: erasure, events: await operateApi.countErased(erasure) }
   }
   return (
     <FormDialog
@@ -123,7 +124,7 @@ function EraseDialogs({ onErase, onClose }: EraseDialogsProps) {
       title="Erase a session or an identity"
       action="Count events"
       onSubmit={find}
-      onClose={() => found.value === null && onClose()} // found: the next dialog is open
+      onClose={() => preview.value === null && onClose()} // found: the next dialog is open
     >
       <Choice name="kind" label="Kind" options={kinds} />
       <Field name="value" label="Exact session ID or identity" required />
@@ -132,16 +133,20 @@ function EraseDialogs({ onErase, onClose }: EraseDialogsProps) {
   )
 }
 
-function Confirm({ found: { what, events }, onErase, onClose }: { found: Found } & EraseDialogsProps) {
-  const isSession = 'session' in what
-  const value = isSession ? what.session : what.subject
+function Confirm({
+  found: { what: erasure, events },
+  onErase,
+  onClose,
+}: { found: Found } & EraseDialogsProps) {
+  const isSession = 'session' in erasure
+  const value = isSession ? erasure.session : erasure.subject
   return (
     <FormDialog
       key="confirm"
       title="Erase permanently"
       action={events ? `Erase ${counted(events, 'event')}` : 'Erase'}
       danger
-      onSubmit={() => onErase(what)}
+      onSubmit={() => onErase(erasure)}
       onClose={onClose}
     >
       <p>

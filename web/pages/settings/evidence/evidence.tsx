@@ -55,7 +55,8 @@ export function EvidenceSection() {
           { name: 'Published', cell: ({ published }) => published ?? '–' },
           {
             name: 'Last seen',
-            cell: ({ seen, old: isOld }) => (isOld ? <span class="chip block">{seen}</span> : seen),
+            cell: ({ seen: seenDate, old: isOld }) =>
+              isOld ? <span class="chip block">{seenDate}</span> : seenDate,
           },
           {
             name: 'Source',

@@ -40,15 +40,15 @@ export function IngestHours({ health }: { health: IngestHealth }) {
         aria-label={`Events per hour: ${totals.join(', ')}`}
       >
         {columns.map((column, n) => {
-          let below = 0
+          let stackHeight = 0
           return shares.map((share) => {
             const tall = (column[share] / highest) * height
-            below += tall
+            stackHeight += tall
             return tall === 0 ? null : (
               <rect
                 key={`${n} ${share}`}
                 x={n + gap / 2}
-                y={height - below}
+                y={height - stackHeight}
                 width={1 - gap}
                 height={tall}
                 style={{ fill: `var(--${colours[share]})` }}
@@ -89,9 +89,9 @@ export function hourColumns(
   const columns = Array.from({ length: count }, (_, n) => {
     return { startMs: startMs + n * hourMs, accepted: 0, deduped: 0, rejected: 0 }
   })
-  for (const one of hours) {
-    const column = columns[(Date.parse(one.hour) - startMs) / hourMs]
-    if (column) for (const share of shares) column[share] += one[share]
+  for (const hourCounts of hours) {
+    const column = columns[(Date.parse(hourCounts.hour) - startMs) / hourMs]
+    if (column) for (const share of shares) column[share] += hourCounts[share]
   }
   return columns
 }

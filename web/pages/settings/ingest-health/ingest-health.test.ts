@@ -31,8 +31,8 @@ test('law: the columns add up to the response for any clock of the browser', () 
       const hours = list.map(({ n, ...counts }) => ({ ...sums, ...counts, hour: hourOf(n), keyId: 'a' }))
       const columns = hourColumns({ since, hours }, Date.parse(since) + offMs)
       for (const share of shares) {
-        const expected = hours.reduce((sum, one) => sum + one[share], 0)
-        expect(columns.reduce((sum, one) => sum + one[share], 0)).toBe(expected)
+        const expected = hours.reduce((sum, hourCounts) => sum + hourCounts[share], 0)
+        expect(columns.reduce((sum, column) => sum + column[share], 0)).toBe(expected)
       }
     }),
   )
@@ -52,7 +52,7 @@ test('an active key has its issues, each with advice', () => {
     clock: { state: 'fine', offMs: 90 },
   }
   expect(keyIssues(key)).toEqual([])
-  const texts = (one: IngestKey) => keyIssues(one).map(({ text }) => text)
+  const texts = (ingestKey: IngestKey) => keyIssues(ingestKey).map(({ text }) => text)
   const odd: IngestKey = { ...key, seenInBrowserAt: since, clock: { state: 'behind', offMs: 3_600_000 } }
   expect(texts(odd)).toEqual(['sent from a browser', 'clock 1 h behind'])
   expect(texts({ ...key, neverUsed: true, clock: null })).toEqual(['never used'])

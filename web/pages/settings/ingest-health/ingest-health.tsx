@@ -135,12 +135,12 @@ function Attention({ keys, nearMisses, labelOf }: AttentionProps) {
             : {issue.text}. <span class="muted">{issue.advice}</span>
           </li>
         ))}
-        {nearMisses.slice(0, missesNamed).map(({ keyId, path, known }) => (
+        {nearMisses.slice(0, missesNamed).map(({ keyId, path, known: knownField }) => (
           <li key={`${keyId} ${path}`}>
             <strong>
               <Text value={labelOf(keyId)} max={36} />
             </strong>
-            : unknown field <Text value={path} max={40} mono />. Did you mean <code>{known}</code>?
+            : unknown field <Text value={path} max={40} mono />. Did you mean <code>{knownField}</code>?
           </li>
         ))}
       </ul>
@@ -219,7 +219,11 @@ function NearMissTable({
           value: ({ path }) => path,
           show: ({ path }) => <Text value={path} max={40} mono />,
         },
-        { name: 'Did you mean', value: ({ known }) => known, show: ({ known }) => <code>{known}</code> },
+        {
+          name: 'Did you mean',
+          value: ({ known: knownField }) => knownField,
+          show: ({ known: knownField }) => <code>{knownField}</code>,
+        },
         { name: 'Checked events', number: true, value: ({ events }) => events },
       ]}
     />
@@ -229,8 +233,12 @@ function NearMissTable({
 /** Hidden without OpenTelemetry data. */
 function ScopeTable({ otlp: { since, scopes } }: { otlp: OtlpHealth }) {
   if (scopes.length === 0) return null
-  const number = (name: string, about: string, value: (row: OtlpHealth['scopes'][number]) => number) => {
-    return { name, about, value, number: true }
+  const number = (
+    name: string,
+    description: string,
+    value: (row: OtlpHealth['scopes'][number]) => number,
+  ) => {
+    return { name, about: description, value, number: true }
   }
   return (
     <DataTable
@@ -314,11 +322,11 @@ function RejectedList({ rejected, labelOf }: RejectedListProps) {
           class="rejected-table"
           firstIsName={false}
           rows={rejected}
-          keyOf={({ at }, n) => `${at} ${n}`}
+          keyOf={({ at: timestamp }, n) => `${timestamp} ${n}`}
           columns={[
-            { name: 'Time', cell: ({ at }) => <Moment iso={at} /> },
+            { name: 'Time', cell: ({ at: timestamp }) => <Moment iso={timestamp} /> },
             { name: 'Key', cell: ({ keyId }) => <Text value={labelOf(keyId)} max={36} /> },
-            { name: 'Reason', cell: (one) => <Reason {...one} /> },
+            { name: 'Reason', cell: (rejection) => <Reason {...rejection} /> },
             { name: 'Body excerpt', cell: ({ excerpt }) => <Excerpt excerpt={excerpt} /> },
           ]}
         />

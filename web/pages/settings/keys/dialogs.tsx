@@ -27,7 +27,7 @@ interface Created {
   secret: string
 }
 
-const about: { [kind in KeyKind]: string } = {
+const descriptions: { [kind in KeyKind]: string } = {
   ingest: 'sends events from your backend',
   secret: 'reads and exports; stays on your server',
   publishable: 'identifies your organization in a browser; grants no access',
@@ -76,7 +76,7 @@ function KindChoice({ kinds }: { kinds: KeyKind[] }) {
           <input type="radio" name="kind" value={kind} defaultChecked={i === 0} />
           <span>
             {kind}
-            <span class="muted">, {about[kind]}</span>
+            <span class="muted">, {descriptions[kind]}</span>
           </span>
         </label>
       ))}
@@ -227,9 +227,9 @@ export function RevokeKeyDialog({ of: revoked, onDone, onClose }: KeyDialogProps
 const scopes = ['traces:read', 'metrics:read', 'audit:read', 'webhooks:read', 'webhooks:write']
 
 /** Sites and proxy for ingest keys, scopes for secret keys, and an expiry. `of`: the key being edited. */
-function KeyLimitFields({ kinds, of }: { kinds: KeyKind[]; of?: Key }) {
+function KeyLimitFields({ kinds, of: apiKey }: { kinds: KeyKind[]; of?: Key }) {
   return (
-    <details open={of !== undefined}>
+    <details open={apiKey !== undefined}>
       <summary>Limits</summary>
       <div class="dialog-form">
         {kinds.includes('ingest') && (
@@ -237,12 +237,12 @@ function KeyLimitFields({ kinds, of }: { kinds: KeyKind[]; of?: Key }) {
             <Field
               name="siteIds"
               label="Sites"
-              value={of?.siteIds.join(', ') ?? ''}
+              value={apiKey?.siteIds.join(', ') ?? ''}
               hint="Site IDs, separated by commas. Empty: all sites."
             />
             <label>
-              <input type="checkbox" name="behindProxy" defaultChecked={of?.behindProxy ?? false} /> Behind a
-              proxy that forwards browser headers
+              <input type="checkbox" name="behindProxy" defaultChecked={apiKey?.behindProxy ?? false} />{' '}
+              Behind a proxy that forwards browser headers
             </label>
           </>
         )}
@@ -255,7 +255,7 @@ function KeyLimitFields({ kinds, of }: { kinds: KeyKind[]; of?: Key }) {
                   type="checkbox"
                   name="scope"
                   value={scope}
-                  defaultChecked={of?.scopes.includes(scope) ?? false}
+                  defaultChecked={apiKey?.scopes.includes(scope) ?? false}
                 />{' '}
                 {scope}
               </label>
@@ -266,7 +266,7 @@ function KeyLimitFields({ kinds, of }: { kinds: KeyKind[]; of?: Key }) {
           name="expires"
           label="Expires on"
           type="date"
-          value={endDay(of?.expiresAt ?? null)}
+          value={endDay(apiKey?.expiresAt ?? null)}
           hint={`At the end of that day, ${zone.value}. Empty: never.`}
         />
       </div>

@@ -40,5 +40,5 @@ test('order', () => {
     key('old'),
     key('new', { createdAt: '2026-06-10T00:00:00.000Z' }),
   ]
-  expect(inOrder(keys, nowMs).map((each) => each.id)).toEqual(['new', 'old', 'revoked'])
+  expect(inOrder(keys, nowMs).map((ingestKey) => ingestKey.id)).toEqual(['new', 'old', 'revoked'])
 })

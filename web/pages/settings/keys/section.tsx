@@ -29,7 +29,7 @@ const keysQuery = (kinds: KeyKind[]) => ({
 /** The open dialog and its key. */
 type Open = { name: 'create' } | { name: 'edit' | 'rotate' | 'revoke'; key: Key }
 
-export function KeySection({ kinds, about }: KeySectionProps) {
+export function KeySection({ kinds, about: description }: KeySectionProps) {
   const dialog = useSignal<Open | null>(null)
   const allowed = mayManage(session.value)
   const { data: keys, error: problem, refetch } = useRecords<Key[]>(allowed ? keysQuery(kinds) : null)
@@ -37,7 +37,7 @@ export function KeySection({ kinds, about }: KeySectionProps) {
   const actions = { edit: opener('edit'), rotate: opener('rotate'), revoke: opener('revoke') }
   return (
     <section class="settings-section">
-      <p class="about">{about}</p>
+      <p class="about">{description}</p>
       {allowed ? (
         <button
           type="button"

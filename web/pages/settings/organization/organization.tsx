@@ -20,9 +20,9 @@ export function Organization() {
   const { problem, run } = useTask()
   const orgs = data.value ?? []
   const failure = problem.value ?? error.value
-  const who = session.value
-  if (!who) return null
-  const current = orgs.find((org) => org.id === who.org.id)
+  const currentSession = session.value
+  if (!currentSession) return null
+  const current = orgs.find((org) => org.id === currentSession.org.id)
   const close = () => (dialog.value = null)
   const refresh = async (): Promise<void> => {
     enter(await api.session())
@@ -39,35 +39,39 @@ export function Organization() {
             </strong>{' '}
             Until then it works as usual. Its audit log is not deleted.
           </p>
-          {who.role === 'owner' && (
+          {currentSession.role === 'owner' && (
             <button type="button" class="button" onClick={() => void run(identityApi.keepOrg).then(refetch)}>
               Cancel deletion
             </button>
           )}
         </div>
       )}
-      <Facts org={who.org} />
+      <Facts org={currentSession.org} />
       <p class="button-row">
-        {who.role === 'owner' && (
+        {currentSession.role === 'owner' && (
           <button type="button" class="button" onClick={() => (dialog.value = 'rename')}>
             Rename
           </button>
         )}
-        {who.role === 'owner' && current && !current.deletesAt && (
+        {currentSession.role === 'owner' && current && !current.deletesAt && (
           <button type="button" class="button" onClick={() => (dialog.value = 'delete')}>
             Delete organization
           </button>
         )}
-        {who.account.operator && (
+        {currentSession.account.operator && (
           <button type="button" class="button" onClick={() => (dialog.value = 'create')}>
             Create organization
           </button>
         )}
       </p>
-      {mayManage(who) && <SignInRuleSection />}
-      {orgs.length > 1 && <Others orgs={orgs} currentId={who.org.id} />}
-      {dialog.value === 'rename' && <RenameDialog name={who.org.name} onDone={refresh} onClose={close} />}
-      {dialog.value === 'delete' && <DeleteDialog slug={who.org.slug} onDone={refetch} onClose={close} />}
+      {mayManage(currentSession) && <SignInRuleSection />}
+      {orgs.length > 1 && <Others orgs={orgs} currentId={currentSession.org.id} />}
+      {dialog.value === 'rename' && (
+        <RenameDialog name={currentSession.org.name} onDone={refresh} onClose={close} />
+      )}
+      {dialog.value === 'delete' && (
+        <DeleteDialog slug={currentSession.org.slug} onDone={refetch} onClose={close} />
+      )}
       {dialog.value === 'create' && <CreateDialog onDone={refetch} onClose={close} />}
     </section>
   )

@@ -23,9 +23,9 @@ const roleTexts: { [role in Role]: string } = {
 
 /** Only owners can grant the owner role. */
 function grantable(): { value: Role; text: string }[] {
-  const mine = session.value?.role
+  const ownRole = session.value?.role
   return roles
-    .filter((role) => role !== 'owner' || mine === 'owner')
+    .filter((role) => role !== 'owner' || ownRole === 'owner')
     .map((role) => ({ value: role, text: roleTexts[role] }))
 }
 
@@ -36,7 +36,7 @@ export function People() {
   const removing = useSignal<Member | null>(null)
   const allowed = mayManage(session.value)
   const {
-    data: found,
+    data: people,
     error: problem,
     refetch: reload,
   } = useRecords(allowed ? { key: 'people', fetch: identityApi.people } : null)
@@ -53,14 +53,14 @@ export function People() {
         Invite member
       </button>
       {problem.value && <Problem error={problem.value} onRetry={reload} />}
-      {found.value && (
+      {people.value && (
         <MemberTable
-          members={found.value.members}
+          members={people.value.members}
           onChange={(member) => (changing.value = member)}
           onRemove={(member) => (removing.value = member)}
         />
       )}
-      {found.value && <InvitationTable invitations={found.value.invitations} onDone={reload} />}
+      {people.value && <InvitationTable invitations={people.value.invitations} onDone={reload} />}
       {inviting.value && (
         <InviteDialog
           onCreated={(created) => {
@@ -159,7 +159,7 @@ interface InviteDialogProps {
 
 function InviteDialog({ onCreated, onClose }: InviteDialogProps) {
   const submit = async (form: FormData): Promise<void> => {
-    const role = roles.find((known) => known === form.get('role')) ?? 'viewer'
+    const role = roles.find((knownRole) => knownRole === form.get('role')) ?? 'viewer'
     const { invitation, link } = await identityApi.invite({ email: textOf(form, 'email'), role })
     onCreated({ email: invitation.email, link })
   }
@@ -199,7 +199,7 @@ const endingLinks = ({ shareLinks }: Member): string =>
 
 function RoleDialog({ member, onDone, onClose }: MemberDialogProps) {
   const submit = async (form: FormData): Promise<void> => {
-    const role = roles.find((known) => known === form.get('role')) ?? member.role
+    const role = roles.find((knownRole) => knownRole === form.get('role')) ?? member.role
     await identityApi.changeRole(member.id, role)
     onDone()
   }

@@ -56,10 +56,10 @@ function SiteTable({ sites, onEdit }: { sites: Site[]; onEdit: ((site: Site) => 
   )
 }
 
-function stateText({ hidden, restricted, seen }: Site): string {
+function stateText({ hidden, restricted, seen: hasEvents }: Site): string {
   const states = [hidden ? 'hidden' : 'visible']
   if (restricted) states.push('restricted')
-  if (!seen) states.push('no events yet')
+  if (!hasEvents) states.push('no events yet')
   return states.join(', ')
 }
 

@@ -34,7 +34,7 @@ const isBusy = ({ running, checking }: List): boolean => running !== null || che
 function BackupList() {
   const policy = useMemo(() => refreshWhile<List>(isBusy, pollMs), [])
   const {
-    data: known,
+    data: backupList,
     error,
     refetch,
     replace,
@@ -43,7 +43,7 @@ function BackupList() {
   const { problem, busy, run } = useTask()
   const failure = problem.value ?? error.value
   const change = (work: () => Promise<List>) => void run(async () => replace(await work()))
-  if (known.value?.elsewhere) return <Elsewhere how={known.value.elsewhere} />
+  if (backupList.value?.elsewhere) return <Elsewhere how={backupList.value.elsewhere} />
   return (
     <section class="settings-section">
       <p class="about">
@@ -53,27 +53,27 @@ function BackupList() {
       <button
         type="button"
         class="button primary"
-        aria-disabled={busy.value || known.value?.running != null}
-        onClick={() => known.value?.running == null && change(operateApi.startBackup)}
+        aria-disabled={busy.value || backupList.value?.running != null}
+        onClick={() => backupList.value?.running == null && change(operateApi.startBackup)}
       >
-        {known.value?.running == null ? 'Back up now' : 'Backing up …'}
+        {backupList.value?.running == null ? 'Back up now' : 'Backing up …'}
       </button>
       {failure && <Problem error={failure} onRetry={refetch} />}
-      {known.value && <Schedule list={known.value} />}
-      {known.value?.backups.length === 0 && (
+      {backupList.value && <Schedule list={backupList.value} />}
+      {backupList.value?.backups.length === 0 && (
         <p class="muted">No backups yet. Back up now to create the first one.</p>
       )}
-      {known.value && known.value.backups.length > 0 && (
+      {backupList.value && backupList.value.backups.length > 0 && (
         <BackupTable
-          list={known.value}
+          list={backupList.value}
           onVerify={(backup) => change(() => operateApi.proveBackup(backup.name))}
           onRemove={(backup) => (removing.value = backup)}
         />
       )}
-      {known.value && known.value.others > 0 && (
+      {backupList.value && backupList.value.others > 0 && (
         <p class="muted">
-          Backups of other appliances in this folder, or not provably of this one: {known.value.others}. They
-          are never deleted.
+          Backups of other appliances in this folder, or not provably of this one: {backupList.value.others}.
+          They are never deleted.
         </p>
       )}
       {removing.value && (
@@ -97,11 +97,11 @@ function BackupList() {
 }
 
 /** Of a database that several nodes share. */
-function Elsewhere({ how }: { how: string }) {
+function Elsewhere({ how: method }: { how: string }) {
   return (
     <section class="settings-section">
       <p>
-        This database is backed up outside of Sightglass: <Text value={how} max={200} />. The guide{' '}
+        This database is backed up outside of Sightglass: <Text value={method} max={200} />. The guide{' '}
         <a href="/docs/nodes#backup" data-native>
           Several nodes
         </a>{' '}

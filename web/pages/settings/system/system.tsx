@@ -16,16 +16,16 @@ import { useRecords } from '../../../query/use-query.ts'
 import { Nodes } from './nodes.tsx'
 
 export function System() {
-  const who = session.value
-  if (!who) return null
+  const currentSession = session.value
+  if (!currentSession) return null
   return (
     <section class="settings-section">
       <dl class="settings-facts">
         <dt>Version</dt>
-        <dd>{who.version}</dd>
+        <dd>{currentSession.version}</dd>
         <dt>Ingest URL</dt>
         <dd>
-          <code>{who.ingestUrl}</code>
+          <code>{currentSession.ingestUrl}</code>
         </dd>
         <dt>Dashboard URL</dt>
         <dd>
@@ -48,7 +48,7 @@ export function System() {
           </>
         )}
       </dl>
-      {who.account.operator ? (
+      {currentSession.account.operator ? (
         <Doctor />
       ) : (
         <p class="muted">Only operators of the appliance can see health checks.</p>

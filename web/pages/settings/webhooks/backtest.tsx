@@ -13,7 +13,7 @@ const listed = 8
 
 /** `definition` null: the rule has nothing that can be tested. */
 export function Backtest({ definition }: { definition: RuleSettings | null }) {
-  const found = useSignal<BacktestView | null>(null)
+  const backtestView = useSignal<BacktestView | null>(null)
   const problem = useSignal<string | null>(null)
   const text = JSON.stringify(definition)
   useEffect(() => {
@@ -22,7 +22,7 @@ export function Backtest({ definition }: { definition: RuleSettings | null }) {
       if (definition === null) return
       webhookApi.backtest(definition, ending.signal).then(
         (answer) => {
-          found.value = answer
+          backtestView.value = answer
           problem.value = null
         },
         (error: unknown) => {
@@ -40,10 +40,10 @@ export function Backtest({ definition }: { definition: RuleSettings | null }) {
     <section class="backtest" aria-label="Back-test" aria-live="polite">
       <h3>Back-test</h3>
       {problem.value !== null && <p class="muted">{problem.value}</p>}
-      {problem.value === null && found.value !== null && (
-        <Result view={found.value} measure={definition.measure ?? 'count'} />
+      {problem.value === null && backtestView.value !== null && (
+        <Result view={backtestView.value} measure={definition.measure ?? 'count'} />
       )}
-      {problem.value === null && found.value === null && (
+      {problem.value === null && backtestView.value === null && (
         <p class="muted">Testing the rule on past events…</p>
       )}
     </section>
@@ -122,19 +122,19 @@ function Chart({ view, measure }: { view: BacktestView; measure: MeasureName }) 
   const span = Math.max(1, lastMs - firstMs)
   const highs = points.map(({ value, high }) => Math.max(value ?? 0, high ?? 0))
   const top = Math.max(...highs, threshold ?? 0, measure === 'share' ? 0.01 : 1) * 1.05
-  const x = (at: string) => Math.max(0, Math.min(width, ((Date.parse(at) - firstMs) / span) * width))
+  const x = (time: string) => Math.max(0, Math.min(width, ((Date.parse(time) - firstMs) / span) * width))
   const y = (value: number) => height - (value / top) * height
   const line = points
     .filter(({ value }) => value !== null)
-    .map(({ at, value }, n) => `${n === 0 ? 'M' : 'L'}${x(at).toFixed(1)} ${y(value!).toFixed(1)}`)
-  const own = incidents.filter((incident) => incident.group === group)
+    .map(({ at: time, value }, n) => `${n === 0 ? 'M' : 'L'}${x(time).toFixed(1)} ${y(value!).toFixed(1)}`)
+  const groupIncidents = incidents.filter((incident) => incident.group === group)
   const highest = measureText(measure, Math.max(...points.map(({ value }) => value ?? 0)))
-  const about = `${counted(points.length, 'value')}, highest ${highest}, ${counted(own.length, 'alert')}`
+  const summary = `${counted(points.length, 'value')}, highest ${highest}, ${counted(groupIncidents.length, 'alert')}`
   return (
     <figure class="backtest-chart">
       <figcaption>{measureText(measure, top / 1.05)}</figcaption>
-      <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" role="img" aria-label={about}>
-        {own.map(({ from, to }) => {
+      <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" role="img" aria-label={summary}>
+        {groupIncidents.map(({ from, to }) => {
           const left = x(from)
           const right = to === null ? width : x(to)
           return <rect class="fired" x={left} y="0" width={Math.max(2, right - left)} height={height} />
@@ -154,12 +154,12 @@ function Chart({ view, measure }: { view: BacktestView; measure: MeasureName }) 
 /** The range of values that a change is measured against. */
 function band(
   points: BacktestView['points'],
-  x: (at: string) => number,
+  x: (time: string) => number,
   y: (value: number) => number,
 ): string {
   const usual = points.filter(({ low, high }) => typeof low === 'number' && typeof high === 'number')
   if (usual.length === 0) return ''
-  const upper = usual.map(({ at, high }) => `${x(at).toFixed(1)} ${y(high!).toFixed(1)}`)
-  const lower = usual.toReversed().map(({ at, low }) => `${x(at).toFixed(1)} ${y(low!).toFixed(1)}`)
+  const upper = usual.map(({ at: time, high }) => `${x(time).toFixed(1)} ${y(high!).toFixed(1)}`)
+  const lower = usual.toReversed().map(({ at: time, low }) => `${x(time).toFixed(1)} ${y(low!).toFixed(1)}`)
   return `M${[...upper, ...lower].join('L')}Z`
 }

@@ -46,7 +46,7 @@ function waitText(seconds: number): string {
     [3_600, 'h'],
     [60, 'm'],
   ] as const
-  const [size, unit] = units.find(([each]) => seconds % each === 0) ?? [1, 's']
+  const [size, unit] = units.find(([unitSeconds]) => seconds % unitSeconds === 0) ?? [1, 's']
   return `${seconds / size}${unit}`
 }
 
@@ -98,25 +98,25 @@ export function EndpointDialog({ endpoint, onDone, onClose }: EndpointDialogProp
 }
 
 function OtherFields({ endpoint }: { endpoint: Endpoint | null }) {
-  const of = (values: string[] | undefined): string => (values ?? []).join(', ')
+  const joinValues = (values: string[] | undefined): string => (values ?? []).join(', ')
   return (
     <>
       <Field
         name="outcomes"
         label="Outcomes"
-        value={of(endpoint?.outcomes)}
+        value={joinValues(endpoint?.outcomes)}
         hint="For example blocked, error. Empty: all."
       />
       <Field
         name="classes"
         label="Agent classes"
-        value={of(endpoint?.classes)}
+        value={joinValues(endpoint?.classes)}
         hint="For example crawler. Empty: all."
       />
       <Field
         name="sites"
         label="Sites"
-        value={of(endpoint?.sites)}
+        value={joinValues(endpoint?.sites)}
         hint="Site IDs, separated by commas. Empty: all."
       />
       <Field
@@ -155,7 +155,7 @@ function UnknownTypes({ unknown, onUse }: UnknownTypesProps) {
     const input = form?.elements.namedItem('types')
     if (!(input instanceof HTMLInputElement)) return
     input.value = listOf(input.value)
-      .map((each) => (each === type ? suggestion : each))
+      .map((listedType) => (listedType === type ? suggestion : listedType))
       .join(', ')
     onUse()
     input.focus()

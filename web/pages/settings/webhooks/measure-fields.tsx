@@ -92,9 +92,9 @@ function ConditionFields({
   isShare: boolean
 }) {
   if (kind === 'absence') return null
-  const own = rule?.condition
+  const condition = rule?.condition
   if (kind === 'change') {
-    const change = own?.kind === 'change' ? own : null
+    const change = condition?.kind === 'change' ? condition : null
     return (
       <div class="field-pair">
         <Choice name="direction" label="Direction" options={directions} value={change?.direction ?? 'both'} />
@@ -120,7 +120,7 @@ function ConditionFields({
       </div>
     )
   }
-  const number = own?.kind === 'above' || own?.kind === 'below' ? own.value : null
+  const number = condition?.kind === 'above' || condition?.kind === 'below' ? condition.value : null
   const shown =
     number === null ? (isShare ? 20 : 100) : isShare ? Math.round(number * 100_000) / 1_000 : number
   return (

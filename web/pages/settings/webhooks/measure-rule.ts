@@ -70,15 +70,15 @@ export function measureCondition(rule: Partial<Rule>): string {
   const { measure = 'count', condition, windowMinutes = 60, groupBy, forMinutes = 0 } = rule
   const name = measureName(rule)
   const part = measure === 'share' ? onOneLine(rule.of) : ''
-  const what = part === '' ? name : `${name} with ${part}`
+  const subject = part === '' ? name : `${name} with ${part}`
   const events = onOneLine(rule.filter)
   const window = windowText(windowMinutes)
-  const more = [
+  const qualifiers = [
     ...(groupBy ? [`by ${groupBy}`] : []),
     ...(forMinutes > 0 ? [`for ${counted(forMinutes, 'minute')}`] : []),
     ...(events === '' ? [] : [`only ${events}`]),
   ]
-  return [`${conditionText(what, measure, condition)} in ${window}`, ...more].join(', ')
+  return [`${conditionText(subject, measure, condition)} in ${window}`, ...qualifiers].join(', ')
 }
 
 /** "number of requests" where the filter names one type: a request and its detection are two events. */
@@ -89,11 +89,12 @@ function measureName({ measure = 'count', filter }: Partial<Rule>): string {
   return measure === 'count' && unit !== undefined ? `number of ${unit}` : measureNames[measure].toLowerCase()
 }
 
-function conditionText(what: string, measure: MeasureName, condition: Rule['condition']): string {
+function conditionText(subject: string, measure: MeasureName, condition: Rule['condition']): string {
   if (condition === undefined || condition.kind === 'absence') return 'no events'
-  if (condition.kind !== 'change') return `${what} ${condition.kind} ${measureText(measure, condition.value)}`
+  if (condition.kind !== 'change')
+    return `${subject} ${condition.kind} ${measureText(measure, condition.value)}`
   const direction = { up: 'rises', down: 'falls', both: 'changes' }[condition.direction]
-  return `${what} ${direction} beyond ${condition.deviations} deviations of past weeks`
+  return `${subject} ${direction} beyond ${condition.deviations} deviations of past weeks`
 }
 
 /** One filter per line: `type:agent.requested`. */

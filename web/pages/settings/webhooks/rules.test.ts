@@ -4,18 +4,18 @@ import fc from 'fast-check'
 import { definitionOf, measureCondition } from './measure-rule.ts'
 import { isRuleKind, percent, ruleNames, ruleCondition, shareOf } from './rules.tsx'
 
-const none = { threshold: null, minutes: null, eventsMin: null }
+const noLimits = { threshold: null, minutes: null, eventsMin: null }
 
 test('the condition of each kind of rule', () => {
-  const share = { ...none, threshold: 0.125, eventsMin: 20 }
+  const share = { ...noLimits, threshold: 0.125, eventsMin: 20 }
   expect(ruleCondition({ kind: 'blocked_share', ...share })).toBe(
     'more than 12.5 % of events in the last hour are blocked, minimum 20 events',
   )
   expect(ruleCondition({ kind: 'tool_error_rate', ...share })).toBe(
     'more than 12.5 % of a tool’s calls in the last hour fail, minimum 20 calls',
   )
-  expect(ruleCondition({ kind: 'silence', ...none, minutes: 1 })).toBe('no events for 1 minute')
-  expect(ruleCondition({ kind: 'silence', ...none, minutes: 30 })).toBe('no events for 30 minutes')
+  expect(ruleCondition({ kind: 'silence', ...noLimits, minutes: 1 })).toBe('no events for 1 minute')
+  expect(ruleCondition({ kind: 'silence', ...noLimits, minutes: 30 })).toBe('no events for 30 minutes')
 })
 
 test('the condition of a share names the part and the whole', () => {

@@ -90,16 +90,16 @@ const rulesQuery = {
 }
 
 export function Rules({ endpoints, allowed }: RulesProps) {
-  const { data: known, error: problem, refetch } = useRecords(rulesQuery)
+  const { data: ruleRecords, error: problem, refetch } = useRecords(rulesQuery)
   const editing = useSignal<Rule | 'new' | null>(null)
   const deleting = useSignal<Rule | null>(null)
   const silencing = useSignal<Rule | null>(null)
-  const seen = useRef(endpoints)
+  const seenEndpoints = useRef(endpoints)
   useEffect(() => {
-    if (seen.current !== endpoints) refetch()
-    seen.current = endpoints
+    if (seenEndpoints.current !== endpoints) refetch()
+    seenEndpoints.current = endpoints
   }, [endpoints])
-  const rules = known.value?.rules ?? []
+  const rules = ruleRecords.value?.rules ?? []
   return (
     <div class="rules">
       <h3>Alert rules</h3>
@@ -113,18 +113,18 @@ export function Rules({ endpoints, allowed }: RulesProps) {
           Add alert rule
         </button>
       )}
-      {known.value !== null && rules.length === 0 && (
+      {ruleRecords.value !== null && rules.length === 0 && (
         <p class="muted">
           {endpoints.length === 0
             ? 'Add an endpoint before you create an alert rule.'
             : 'No alert rules yet. Add one to receive alerts.'}
         </p>
       )}
-      {known.value !== null && rules.length > 0 && (
+      {ruleRecords.value !== null && rules.length > 0 && (
         <RuleTable
           endpoints={endpoints}
           allowed={allowed}
-          {...known.value}
+          {...ruleRecords.value}
           onEdit={(rule) => (editing.value = rule)}
           onDelete={(rule) => (deleting.value = rule)}
           onSilence={(rule) => (silencing.value = rule)}
@@ -369,16 +369,16 @@ const fields: { readonly [name in NumberName]: NumberInput } = {
 
 function NumberField({ name, rule }: { name: NumberName; rule: Rule | null }) {
   const { label, min, max, step, initial } = fields[name]
-  const own = rule?.[name] ?? null
-  const shown = own === null ? initial : name === 'threshold' ? percent(own) : own
+  const currentValue = rule?.[name] ?? null
+  const shown = currentValue === null ? initial : name === 'threshold' ? percent(currentValue) : currentValue
   const bounds = { min, max, step, required: true }
   return <Field name={name} label={label} type="number" value={String(shown)} {...bounds} />
 }
 
 function numbersOf(kind: RuleKind, form: FormData): Partial<RuleNumbers> {
-  const given = ruleNumbers[kind].map((name): [NumberName, number] => {
+  const numberEntries = ruleNumbers[kind].map((name): [NumberName, number] => {
     const value = Number(textOf(form, name))
     return [name, name === 'threshold' ? shareOf(value) : value]
   })
-  return Object.fromEntries(given)
+  return Object.fromEntries(numberEntries)
 }

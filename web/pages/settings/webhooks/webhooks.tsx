@@ -165,10 +165,10 @@ function DeleteDialog({ endpoint, onDone, onClose }: DeleteDialogProps) {
 }
 
 function OrgSecret() {
-  const known = useSignal<SigningSecret | null>(null)
+  const signingSecret = useSignal<SigningSecret | null>(null)
   const rotating = useSignal(false)
   const { problem, run } = useTask()
-  const show = () => run(async () => void (known.value = await webhookApi.secret()))
+  const show = () => run(async () => void (signingSecret.value = await webhookApi.secret()))
   return (
     <div class="org-secret">
       <h3>Organization signing secret</h3>
@@ -176,31 +176,31 @@ function OrgSecret() {
         Signs test messages and messages that are sent directly to a URL. Each endpoint has its own secret.
       </p>
       {problem.value && <Problem error={problem.value} />}
-      {known.value === null ? (
+      {signingSecret.value === null ? (
         <button type="button" class="button" onClick={() => void show()}>
           Show secret
         </button>
       ) : (
         <div class="secret">
           <output class="mono" aria-label="Organization signing secret">
-            {known.value.secret}
+            {signingSecret.value.secret}
           </output>
           <button type="button" class="button" onClick={() => (rotating.value = true)}>
             Rotate secret
           </button>
         </div>
       )}
-      {known.value?.oldSecretUntil != null && (
+      {signingSecret.value?.oldSecretUntil != null && (
         <p class="muted">
           Messages are also signed with the previous secret until{' '}
-          {fullTime(Date.parse(known.value.oldSecretUntil))}.
+          {fullTime(Date.parse(signingSecret.value.oldSecretUntil))}.
         </p>
       )}
       {rotating.value && (
         <FormDialog
           title="Rotate signing secret"
           action="Rotate secret"
-          onSubmit={async () => void (known.value = await webhookApi.rotateOrgSecret())}
+          onSubmit={async () => void (signingSecret.value = await webhookApi.rotateOrgSecret())}
           onClose={() => (rotating.value = false)}
         >
           <p>

@@ -39,7 +39,7 @@ export function* readExplore(
   const indexed = [...filterClauses(db, org, hashSeed, filter), ...outcomes]
   const clauses = [
     ...indexed,
-    ...also.map(({ by, values }) => fieldClause(db, org, hashSeed, member[by], values)),
+    ...also.map(({ by: field, values }) => fieldClause(db, org, hashSeed, member[field], values)),
   ]
   const steps = edges.length - 1
   const groups = groupsOf(steps)
@@ -54,19 +54,19 @@ export function* readExplore(
   const scan = scanner(db, org, query, clauses, groups, tally)
   const parts = partsOf(db, org, indexed, 0).filter(overlaps)
   const events = parts.reduce((sum, { firstSeq, lastSeq }) => sum + lastSeq + 1 - firstSeq, 0)
-  let before = 0
+  let scannedEvents = 0
   for (const part of parts.reverse()) {
-    yield before / events
+    yield scannedEvents / events
     if (performance.now() > endMs) return nothingExplored(query, false)
     const hasWhole = isCounted || scan.addSegment(part)
     const zones = part.zones().filter((zone) => overlaps(zone) && (!hasWhole || holdsHour(zone, cut)))
     for (const zone of bothAhead(db, zones, scan.needsTexts)) {
-      if (isSliceOver()) yield (before + seqOf(zone.place) - part.firstSeq) / events
+      if (isSliceOver()) yield (scannedEvents + seqOf(zone.place) - part.firstSeq) / events
       if (performance.now() > endMs) return nothingExplored(query, false)
       const block = readBlock(db, zone, clauses)
       if (block !== null) yield* scan.add(block, part, zone, hasWhole ? cut : null)
     }
-    before += part.lastSeq + 1 - part.firstSeq
+    scannedEvents += part.lastSeq + 1 - part.firstSeq
   }
   return result(query, groups, tally, expired)
 }
@@ -97,15 +97,15 @@ function tallyOf(measure: ExploreQuery['measure'], steps: number): Tally {
 /** The largest groups by themselves, all others together. */
 function result(query: ExploreQuery, groups: Groups, tally: Tally, expired: number): Explored {
   const { values } = groups
-  const named = values.map((_, group) => group).slice(missingGroup + 1)
-  const sorted = named
+  const valueGroups = values.map((_, group) => group).slice(missingGroup + 1)
+  const sorted = valueGroups
     .filter((group) => tally.size(group) > 0)
     .sort((a, b) => tally.size(b) - tally.size(a) || (values[a]! < values[b]! ? -1 : 1))
   const shown = query.by === null ? [] : sorted.slice(0, query.rowsMax)
-  const others = [...sorted.slice(shown.length), otherGroup]
-  const all = [otherGroup, missingGroup, ...named]
-  const sets = [all, [missingGroup], others, ...shown.map((group) => [group])]
-  const [whole, missing, other, ...rows] = tally.numbers(sets) as [
+  const otherGroups = [...sorted.slice(shown.length), otherGroup]
+  const allGroups = [otherGroup, missingGroup, ...valueGroups]
+  const sets = [allGroups, [missingGroup], otherGroups, ...shown.map((group) => [group])]
+  const [whole, missing, otherNumbers, ...rows] = tally.numbers(sets) as [
     ExploredNumbers,
     ExploredNumbers,
     ExploredNumbers,
@@ -115,7 +115,7 @@ function result(query: ExploreQuery, groups: Groups, tally: Tally, expired: numb
   return {
     rows: rows.map((numbers, index) => ({ value: values[shown[index]!]!, ...numbers })),
     missing: isGrouped && missing.events > 0 ? missing : null,
-    other: isGrouped && other.events > 0 ? { values: others.length - 1, ...other } : null,
+    other: isGrouped && otherNumbers.events > 0 ? { values: otherGroups.length - 1, ...otherNumbers } : null,
     all: whole,
     isCut: groups.isCut() || tally.isCut?.() === true,
     expired,

@@ -27,13 +27,13 @@ export interface Groups {
 export function groupsOf(steps: number): Groups {
   const byValue = new Map<string, number>()
   const values = ['', '']
-  const most = Math.min(groupsMax, Math.floor(cellsMax / (steps + 1)))
+  const valuesMax = Math.min(groupsMax, Math.floor(cellsMax / (steps + 1)))
   let chars = 0
   let isCut = false
-  function of(value: string): number {
-    const known = byValue.get(value)
-    if (known !== undefined) return known
-    if (values.length >= most || value.length > valueCharsMax || chars + value.length > charsMax) {
+  function assignGroup(value: string): number {
+    const existingGroup = byValue.get(value)
+    if (existingGroup !== undefined) return existingGroup
+    if (values.length >= valuesMax || value.length > valueCharsMax || chars + value.length > charsMax) {
       isCut = true
       return otherGroup
     }
@@ -46,8 +46,8 @@ export function groupsOf(steps: number): Groups {
   return {
     values,
     isCut: () => isCut,
-    of,
-    ofText: (value) => (value === null ? missingGroup : of(value)),
+    of: assignGroup,
+    ofText: (value) => (value === null ? missingGroup : assignGroup(value)),
   }
 }
 
@@ -69,13 +69,13 @@ function cellsOf(steps: number) {
   let cells = new Float64Array(64 * steps)
   return {
     add(group: number, step: number, amount: number): void {
-      const at = group * steps + step
-      if (at >= cells.length) {
+      const cell = group * steps + step
+      if (cell >= cells.length) {
         const larger = new Float64Array(Math.max(cells.length * 2, (group + 1) * steps))
         larger.set(cells)
         cells = larger
       }
-      cells[at]! += amount
+      cells[cell]! += amount
     },
     of: (group: number, step: number): number => cells[group * steps + step] ?? 0,
     clear: () => void cells.fill(0),
@@ -124,35 +124,35 @@ export function distinctTally(steps: number, placesMax = distinctPlacesMax): Tal
   const width = steps + 1 // the last one is the whole range
   const events = cellsOf(1)
   const sizes = cellsOf(width)
-  let found = pairs(placesMax)
-  let left = 0 // bits of a hash that must be 0
+  let valuePairs = pairs(placesMax)
+  let zeroBits = 0 // bits of a hash that must be 0
 
-  const isSampled = (code: number): boolean => code % 2 ** left === 0
+  const isSampled = (code: number): boolean => code % 2 ** zeroBits === 0
 
   function count(group: number, step: number, code: number): void {
-    if (found.add(group * width + step, code)) sizes.add(group, step, 1)
+    if (valuePairs.add(group * width + step, code)) sizes.add(group, step, 1)
   }
 
   function shrink(): void {
-    left++
-    const before = found
-    found = pairs(placesMax)
+    zeroBits++
+    const oldPairs = valuePairs
+    valuePairs = pairs(placesMax)
     sizes.clear()
-    before.each((cell, code) => {
+    oldPairs.each((cell, code) => {
       if (!isSampled(code)) return
       count(Math.floor(cell / width), cell % width, code)
-      found.grow()
+      valuePairs.grow()
     })
   }
 
   function union(groups: readonly number[]): number[] {
     const chosen = new Set(groups)
-    const all = pairs(placesMax)
+    const unionPairs = pairs(placesMax)
     const counts = Array<number>(width).fill(0)
-    found.each((cell, code) => {
+    valuePairs.each((cell, code) => {
       if (!chosen.has(Math.floor(cell / width))) return
-      if (all.add(cell % width, code)) counts[cell % width]!++
-      all.grow()
+      if (unionPairs.add(cell % width, code)) counts[cell % width]!++
+      unionPairs.grow()
     })
     return counts
   }
@@ -163,20 +163,20 @@ export function distinctTally(steps: number, placesMax = distinctPlacesMax): Tal
       if (!isSampled(code)) return
       count(group, step, code)
       count(group, steps, code)
-      while (!found.grow()) shrink()
+      while (!valuePairs.grow()) shrink()
     },
     size: (group) => sizes.of(group, steps),
     numbers: (sets) =>
       sets.map((groups) => {
         const counts = groups.length === 1 ? sizes.sums(groups) : union(groups)
-        const [kept = 0] = counts.splice(steps)
-        const times = 2 ** left
-        const sampled = Math.sqrt((times - 1) / (Math.max(1, kept) * times))
+        const [distinctCount = 0] = counts.splice(steps)
+        const times = 2 ** zeroBits
+        const sampled = Math.sqrt((times - 1) / (Math.max(1, distinctCount) * times))
         return {
           events: events.sums(groups)[0] ?? 0,
-          total: kept * times,
-          steps: counts.map((one) => one * times),
-          error: left > 0 ? sampled : kept > exactMax ? hashError : 0,
+          total: distinctCount * times,
+          steps: counts.map((stepCount) => stepCount * times),
+          error: zeroBits > 0 ? sampled : distinctCount > exactMax ? hashError : 0,
         }
       }),
   }
@@ -189,11 +189,11 @@ const bucketPlacesMax = 2 ** 21
 export function quantileTally(steps: number, share: number, placesMax = bucketPlacesMax): Tally {
   const events = cellsOf(1)
   const merged = new Set<number>()
-  let found = pairs(placesMax)
+  let bucketPairs = pairs(placesMax)
 
   function shrink(): void {
     const groups = new Set<number>()
-    found.each((cell) => void groups.add(Math.floor(cell / steps)))
+    bucketPairs.each((cell) => void groups.add(Math.floor(cell / steps)))
     const sorted = [...groups].filter((group) => group > missingGroup)
     sorted.sort((a, b) => events.of(a, 0) - events.of(b, 0))
     for (const group of sorted.slice(0, Math.ceil(sorted.length / 2))) {
@@ -201,31 +201,31 @@ export function quantileTally(steps: number, share: number, placesMax = bucketPl
       events.add(otherGroup, 0, events.of(group, 0))
       events.add(group, 0, -events.of(group, 0))
     }
-    const before = found
-    found = pairs(placesMax)
-    before.each((cell, bucket, count) => {
+    const oldPairs = bucketPairs
+    bucketPairs = pairs(placesMax)
+    oldPairs.each((cell, bucket, count) => {
       const group = Math.floor(cell / steps)
-      found.add((merged.has(group) ? otherGroup : group) * steps + (cell % steps), bucket, count)
-      found.grow()
+      bucketPairs.add((merged.has(group) ? otherGroup : group) * steps + (cell % steps), bucket, count)
+      bucketPairs.grow()
     })
   }
 
   return {
     add(group, step, bucket) {
-      const into = merged.size > 0 && merged.has(group) ? otherGroup : group
-      events.add(into, 0, 1)
-      found.add(into * steps + step, bucket)
-      while (!found.grow()) shrink()
+      const targetGroup = merged.size > 0 && merged.has(group) ? otherGroup : group
+      events.add(targetGroup, 0, 1)
+      bucketPairs.add(targetGroup * steps + step, bucket)
+      while (!bucketPairs.grow()) shrink()
     },
     isCut: () => merged.size > 0,
     size: (group) => events.of(group, 0),
     numbers(sets) {
-      const into = new Map<number, number[]>() // group -> sets
+      const setsByGroup = new Map<number, number[]>() // group -> sets
       for (const [set, groups] of sets.entries())
-        for (const group of groups) into.set(group, [...(into.get(group) ?? []), set])
+        for (const group of groups) setsByGroup.set(group, [...(setsByGroup.get(group) ?? []), set])
       const counts = sets.map(() => Array.from({ length: steps + 1 }, () => new Map<number, number>()))
-      found.each((cell, bucket, count) => {
-        for (const set of into.get(Math.floor(cell / steps)) ?? [])
+      bucketPairs.each((cell, bucket, count) => {
+        for (const set of setsByGroup.get(Math.floor(cell / steps)) ?? [])
           for (const step of [cell % steps, steps]) {
             const buckets = counts[set]![step]!
             buckets.set(bucket, (buckets.get(bucket) ?? 0) + count)

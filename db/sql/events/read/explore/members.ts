@@ -86,9 +86,9 @@ export function readMembers(db: Database, org: number, paths: readonly string[])
   const jsonOf = (slot: number) => values[slot]?.toString('utf8') ?? texts.json(slot)
   return {
     openSegment(segment) {
-      const found = segmentAt(segment)
-      slots = found.slots
-      return slots.every((slot) => slot?.column.inText === -1) ? found.hours : null
+      const segmentData = segmentAt(segment)
+      slots = segmentData.slots
+      return slots.every((slot) => slot?.column.inText === -1) ? segmentData.hours : null
     },
     readAt(position) {
       for (let slot = 0; slot < codes.length; slot++) readSlot(slot, position)
@@ -128,9 +128,11 @@ function codeOf(dictionary: Dictionary, { column, codes }: Slot, code: number): 
 
 function codedColumn(dictionary: Dictionary, slot: Slot): CodedColumn {
   const { codes, values } = slot.column
-  const valueOf = <T>(code: number, known: readonly T[], read: (json: string | null) => T): T => {
-    const found = codeOf(dictionary, slot, code)
-    return found < 0 ? read(values[code]?.toString('utf8') ?? null) : known[found]!
+  const valueOf = <T>(code: number, dictionaryValues: readonly T[], read: (json: string | null) => T): T => {
+    const dictionaryCode = codeOf(dictionary, slot, code)
+    return dictionaryCode < 0
+      ? read(values[code]?.toString('utf8') ?? null)
+      : dictionaryValues[dictionaryCode]!
   }
   return {
     codes: codes instanceof Uint16Array ? codes : new Uint16Array(codes),
@@ -156,10 +158,10 @@ function codeIn(dictionary: Dictionary, value: Buffer | null): number {
 }
 
 function openSlots(db: Database, org: number, segment: number, paths: readonly string[]): OpenSegment {
-  const found = segmentPaths(db, org, segment)
+  const storedPaths = segmentPaths(db, org, segment)
   const slots = paths.map((path): Slot | null => {
-    const column = found?.column(path) ?? null
+    const column = storedPaths?.column(path) ?? null
     return column && { column, codes: new Int32Array(column.values.length).fill(unknown) }
   })
-  return { number: segment, hours: found?.hours ?? null, slots }
+  return { number: segment, hours: storedPaths?.hours ?? null, slots }
 }

@@ -34,20 +34,20 @@ interface MemberTexts {
 /** One slot per path. */
 export function memberTexts(paths: readonly string[]): MemberTexts {
   const names = namesOf(paths)
-  const found: Found = {
+  const fieldSpans: Found = {
     starts: paths.map(() => 0),
     ends: paths.map(() => 0),
     ranks: paths.map(() => Infinity),
     isCut: false,
   }
-  let at: Place | null = null
+  let place: Place | null = null
   let parsed: (string | null)[] | null = null
   return {
     read(block, row) {
-      at = placeOf(at, block, row)
-      forget(found)
+      place = placeOf(place, block, row)
+      forget(fieldSpans)
       parsed = null
-      if (readMetadata(at, names, found) && !found.isCut) return
+      if (readMetadata(place, names, fieldSpans) && !fieldSpans.isCut) return
       const { metadata } = JSON.parse(block.event(row).json) as { metadata?: unknown }
       parsed = paths.map((path) => JSON.stringify(memberOf(metadata, path)) ?? null)
     },
@@ -56,13 +56,13 @@ export function memberTexts(paths: readonly string[]): MemberTexts {
         const bytes = Buffer.from(parsed[slot] ?? 'null')
         return dictionary.codeOf(bytes, 0, bytes.length)
       }
-      if (found.ranks[slot] === Infinity) return 0
-      return dictionary.codeOf(at!.bytes, found.starts[slot]!, found.ends[slot]!)
+      if (fieldSpans.ranks[slot] === Infinity) return 0
+      return dictionary.codeOf(place!.bytes, fieldSpans.starts[slot]!, fieldSpans.ends[slot]!)
     },
     json(slot) {
       if (parsed !== null) return parsed[slot] ?? null
-      if (found.ranks[slot] === Infinity) return null
-      return at!.bytes.toString('utf8', found.starts[slot]!, found.ends[slot]!)
+      if (fieldSpans.ranks[slot] === Infinity) return null
+      return place!.bytes.toString('utf8', fieldSpans.starts[slot]!, fieldSpans.ends[slot]!)
     },
   }
 }
@@ -76,8 +76,8 @@ interface Place extends TextFrame {
   metadata: number
 }
 
-function placeOf(before: Place | null, block: OpenBlock, row: number): Place {
-  let place = before
+function placeOf(previousPlace: Place | null, block: OpenBlock, row: number): Place {
+  let place = previousPlace
   if (place === null || place.block !== block || place.row > row) place = openAt(block, row)
   while (place.row < row) {
     if (place.end + 1 >= place.bytes.length) place = openAt(block, row)
@@ -107,9 +107,9 @@ interface Found {
   isCut: boolean
 }
 
-function forget(found: Found): void {
-  found.isCut = false
-  for (let slot = 0; slot < found.ranks.length; slot++) found.ranks[slot] = Infinity
+function forget(fieldSpans: Found): void {
+  fieldSpans.isCut = false
+  for (let slot = 0; slot < fieldSpans.ranks.length; slot++) fieldSpans.ranks[slot] = Infinity
 }
 
 /** The name of a requested member, with its quotes and colon, or of one that may contain it. */
@@ -123,16 +123,16 @@ interface Name {
 /** The whole rest of a path may be one name, which wins, or end at any dot, the last one first. */
 function namesOf(paths: readonly string[]): Name[] {
   let rank = 0
-  const of = (rest: string, slot: number): Name[] => [
-    { bytes: quoted(rest), slot, rank: rank++, below: null },
-    ...cuts(rest).map(([first, later]) => ({
+  const expandNames = (subpath: string, slot: number): Name[] => [
+    { bytes: quoted(subpath), slot, rank: rank++, below: null },
+    ...cuts(subpath).map(([first, later]) => ({
       bytes: quoted(first),
       slot,
       rank: -1,
-      below: of(later, slot),
+      below: expandNames(later, slot),
     })),
   ]
-  return paths.flatMap(of)
+  return paths.flatMap(expandNames)
 }
 
 const quoted = (name: string): Uint8Array => Buffer.from(`${JSON.stringify(name)}:`)
@@ -143,55 +143,61 @@ function memberOf(value: unknown, path: string): unknown {
   const members = value as { [name: string]: unknown }
   if (Object.hasOwn(members, path)) return members[path]
   for (const [first, later] of cuts(path)) {
-    const found = Object.hasOwn(members, first) ? memberOf(members[first], later) : undefined
-    if (found !== undefined) return found
+    const fieldValue = Object.hasOwn(members, first) ? memberOf(members[first], later) : undefined
+    if (fieldValue !== undefined) return fieldValue
   }
   return undefined
 }
 
 /** False when the event has to be parsed. */
-function readMetadata(place: Place, names: readonly Name[], found: Found): boolean {
+function readMetadata(place: Place, names: readonly Name[], fieldSpans: Found): boolean {
   const { bytes, start, end } = place
   if (place.metadata < start) place.metadata = metadataFrom(bytes, start)
   for (; place.metadata < end; place.metadata = metadataFrom(bytes, place.metadata)) {
     const value = place.metadata
     const isObject = bytes[value] === openBrace
-    const after = isObject ? readObject(bytes, value + 1, names, found) : valueEnd(bytes, value)
-    if (after > 0 && endsEvent(bytes, after)) return true
-    forget(found)
+    const endOffset = isObject ? readObject(bytes, value + 1, names, fieldSpans) : valueEnd(bytes, value)
+    if (endOffset > 0 && endsEvent(bytes, endOffset)) return true
+    forget(fieldSpans)
   }
   return !mayHideMetadata(bytes, start, end)
 }
 
 /** Reads an object from behind its brace, and returns its end; -1 when the event has to be parsed. */
-function readObject(bytes: Buffer, from: number, names: readonly Name[], found: Found): number {
+function readObject(bytes: Buffer, from: number, names: readonly Name[], fieldSpans: Found): number {
   if (bytes[from] === closeBrace) return from + 1
-  for (let at = from; ;) {
-    if (bytes[at] !== quote) return -1
-    const value = stringEnd(bytes, at) + 1 // behind the colon
-    const next = readMember(bytes, at, value, names, found)
+  for (let offset = from; ;) {
+    if (bytes[offset] !== quote) return -1
+    const value = stringEnd(bytes, offset) + 1 // behind the colon
+    const next = readMember(bytes, offset, value, names, fieldSpans)
     if (next < 0) return -1
     if (bytes[next] === closeBrace) return next + 1
     if (bytes[next] !== comma) return -1
-    at = next + 1
+    offset = next + 1
   }
 }
 
 /** Returns the end of the member's value; -1 when the event has to be parsed. */
-function readMember(bytes: Buffer, at: number, value: number, names: readonly Name[], found: Found): number {
+function readMember(
+  bytes: Buffer,
+  offset: number,
+  value: number,
+  names: readonly Name[],
+  fieldSpans: Found,
+): number {
   let end = -1
   for (const name of names) {
-    if (name.bytes.length !== value - at || !isAt(bytes, at, name.bytes)) continue
+    if (name.bytes.length !== value - offset || !isAt(bytes, offset, name.bytes)) continue
     if (name.below !== null) {
       if (bytes[value] !== openBrace) continue
-      end = readObject(bytes, value + 1, name.below, found)
+      end = readObject(bytes, value + 1, name.below, fieldSpans)
       if (end < 0) return -1
-    } else if (name.rank < found.ranks[name.slot]!) {
+    } else if (name.rank < fieldSpans.ranks[name.slot]!) {
       end = valueEnd(bytes, value)
-      if (isCut(bytes, value, end)) found.isCut = true
-      found.ranks[name.slot] = name.rank
-      found.starts[name.slot] = value
-      found.ends[name.slot] = end
+      if (isCut(bytes, value, end)) fieldSpans.isCut = true
+      fieldSpans.ranks[name.slot] = name.rank
+      fieldSpans.starts[name.slot] = value
+      fieldSpans.ends[name.slot] = end
     }
   }
   return end < 0 ? valueEnd(bytes, value) : end
@@ -217,16 +223,16 @@ export function makeDictionary(): Dictionary {
     texts,
     numbers,
     codeOf(bytes, start, end) {
-      const found = coder.codeOf(bytes, start, end)
-      if (found < codes.length) return found < 0 ? found : codes[found]!
-      const json = coder.values[found]!.toString('utf8')
+      const code = coder.codeOf(bytes, start, end)
+      if (code < codes.length) return code < 0 ? code : codes[code]!
+      const json = coder.values[code]!.toString('utf8')
       const text = memberText(json)
       codes.push(text === null ? 0 : texts.length)
       if (text !== null) {
         texts.push(text)
         numbers.push(memberNumber(json))
       }
-      return codes[found]!
+      return codes[code]!
     },
   }
 }

@@ -18,10 +18,11 @@ import { hourMs } from '../../../../contract/units.ts'
 /** Fields that the rows of all rollups have. */
 const ofRows = { siteId: member.siteId, type: member.type, outcome: member.outcome }
 type RowField = keyof typeof ofRows
-const isRowField = (by: ExploreQuery['by']): by is RowField => typeof by === 'string' && by in ofRows
+const isRowField = (dimension: ExploreQuery['by']): dimension is RowField =>
+  typeof dimension === 'string' && dimension in ofRows
 
-function isCounted(by: ExploreQuery['by']): by is CountedMember {
-  return typeof by === 'string' && isCountedMember(by)
+function isCounted(dimension: ExploreQuery['by']): dimension is CountedMember {
+  return typeof dimension === 'string' && isCountedMember(dimension)
 }
 
 /**
@@ -36,7 +37,7 @@ export function* exploreRollups(
   groups: Groups,
   tally: Tally,
 ): Sliced<boolean> {
-  const { by, measure, edges, metadata = [], filter } = query
+  const { by: dimension, measure, edges, metadata = [], filter } = query
   if (measure !== 'events' && measure !== 'errors') return false
   if (metadata.length > 0 || filter.text !== undefined) return false
   const fields: readonly number[] = Object.values(ofRows)
@@ -45,7 +46,7 @@ export function* exploreRollups(
     clauses
       .filter((clause) => clause.member === field)
       .reduce<ReadonlySet<number> | null>(
-        (both, { codes }) => (both === null ? codes : both.intersection(codes)),
+        (commonCodes, { codes }) => (commonCodes === null ? codes : commonCodes.intersection(codes)),
         null,
       )
   const only = {
@@ -59,14 +60,14 @@ export function* exploreRollups(
     const step = stepOf(hour)
     if (step >= 0) tally.addMany!(group, step, events)
   }
-  if (by === null || isRowField(by)) {
-    const groupOf = rowGroups(db, org, by, groups)
+  if (dimension === null || isRowField(dimension)) {
+    const groupOf = rowGroups(db, org, dimension, groups)
     const unfolded = yield* countUnfolded(db, org, [])
     yield* eachRow(db, org, range, only, unfolded.groups(), (row) => add(groupOf(row), row.hour, row.events))
     return true
   }
-  if (!isCounted(by)) return false
-  yield* addValues({ db, org, by, range, only, groups, stepOf, add })
+  if (!isCounted(dimension)) return false
+  yield* addValues({ db, org, by: dimension, range, only, groups, stepOf, add })
   return true
 }
 
@@ -111,18 +112,23 @@ function* eachRow(
   for (const row of unfolded) if (row.hour >= range.from && row.hour < range.until) check(row)
 }
 
-function rowGroups(db: Database, org: number, by: RowField | null, groups: Groups): (row: Row) => number {
-  if (by === null) {
-    const all = groups.of('all')
-    return () => all
+function rowGroups(
+  db: Database,
+  org: number,
+  dimension: RowField | null,
+  groups: Groups,
+): (row: Row) => number {
+  if (dimension === null) {
+    const wholeGroup = groups.of('all')
+    return () => wholeGroup
   }
-  const texts = termTexts(db, org, ofRows[by])
+  const texts = termTexts(db, org, ofRows[dimension])
   const codeOf = {
     siteId: (row: Row) => row.site,
     type: (row: Row) => row.type,
     outcome: (row: Row) => row.outcome,
   }
-  return (row) => groups.of(texts.get(codeOf[by](row)) ?? '')
+  return (row) => groups.of(texts.get(codeOf[dimension](row)) ?? '')
 }
 
 interface Values {
@@ -137,9 +143,9 @@ interface Values {
 }
 
 /** Rollups count the values of events that have the field. The rest of all events lack it. */
-function* addValues({ db, org, by, range, only, groups, stepOf, add }: Values): Sliced<void> {
-  const { index, valueOf } = countedIn(db, org, by)
-  const texts = termTexts(db, org, member[by])
+function* addValues({ db, org, by: dimension, range, only, groups, stepOf, add }: Values): Sliced<void> {
+  const { index, valueOf } = countedIn(db, org, dimension)
+  const texts = termTexts(db, org, member[dimension])
   const { sites, types, outcomes } = only
   const lacking = new Map<number, { hour: number; events: number }>() // by step
   const groupOf = (code: number): number =>
@@ -147,9 +153,9 @@ function* addValues({ db, org, by, range, only, groups, stepOf, add }: Values): 
   const lack = (hour: number, events: number): void => {
     const step = stepOf(hour)
     if (step < 0) return
-    const known = lacking.get(step)
-    if (known === undefined) lacking.set(step, { hour, events })
-    else known.events += events
+    const lackingCount = lacking.get(step)
+    if (lackingCount === undefined) lacking.set(step, { hour, events })
+    else lackingCount.events += events
   }
   const addValue = (hour: number, code: number, outcome: number, events: number): void => {
     const value = outcomes?.has(outcome) === false ? 0 : valueOf(code)

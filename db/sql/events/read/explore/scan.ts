@@ -25,7 +25,7 @@ interface Scanner {
   /** The whole hours of a sealed segment without reading its blocks; false when they have to be read. */
   addSegment(part: Part): boolean
   /** Events of a block, those of some hours or all. */
-  add(block: OpenBlock, part: Part, zone: Zone, within: ReadonlySet<number> | null): Sliced<void>
+  add(block: OpenBlock, part: Part, zone: Zone, hourSet: ReadonlySet<number> | null): Sliced<void>
 }
 
 export function scanner(
@@ -36,12 +36,12 @@ export function scanner(
   groups: Groups,
   tally: Tally,
 ): Scanner {
-  const { edges, measure, by, metadata = [], filter } = query
+  const { edges, measure, by: dimension, metadata = [], filter } = query
   const paths = pathsOf(query)
   const members = paths.length === 0 ? null : readMembers(db, org, paths)
   const filters = metadata.map(({ values }) => new Set(values))
   const groupOf = grouper(db, org, query, groups, members)
-  const amountOf = amounts(measure, members, by !== null && typeof by === 'object' ? 1 : 0)
+  const amountOf = amounts(measure, members, dimension !== null && typeof dimension === 'object' ? 1 : 0)
   const hasText = filter.text === undefined ? null : textFinder(filter.text)
   const [since = 0, until = 0] = [edges[0], edges.at(-1)]
   const stepOf = new Int32Array(hourSpan)
@@ -70,7 +70,7 @@ export function scanner(
       }
       return true
     },
-    *add(block, part, zone, within) {
+    *add(block, part, zone, hourSet) {
       const times = block.codes(extra.at)
       const types = block.codes(member.type)
       const group = groupOf(block)
@@ -78,9 +78,9 @@ export function scanner(
       members?.open(block, zone)
       let step = 0
       for (let row = 0; row < block.rows; row++) {
-        const at = times[row]!
-        if (types[row] === 0 || at < since || at >= until || !part.mayMatch(zone, row)) continue
-        if (within?.has(Math.floor(at / hourMs)) === false) continue
+        const atMs = times[row]!
+        if (types[row] === 0 || atMs < since || atMs >= until || !part.mayMatch(zone, row)) continue
+        if (hourSet?.has(Math.floor(atMs / hourMs)) === false) continue
         if (clauses.length > 0 && !block.matches(row, clauses)) continue
         if (members !== null) {
           if (row % rowsPerCheck === 0 && isSliceOver()) yield
@@ -94,7 +94,7 @@ export function scanner(
           if (!hasText(block, row)) continue
         }
         // Most events are in the step of the one before.
-        if (at < edges[step]! || at >= edges[step + 1]!) step = stepAt(edges, at, step)
+        if (atMs < edges[step]! || atMs >= edges[step + 1]!) step = stepAt(edges, atMs, step)
         tally.add(group(row), step, measured)
       }
     },
@@ -102,9 +102,9 @@ export function scanner(
 }
 
 /** Whether members of the metadata and the hours of events are all that a query asks for. */
-function needsOnlyPaths({ by, measure, filter }: ExploreQuery): boolean {
+function needsOnlyPaths({ by: dimension, measure, filter }: ExploreQuery): boolean {
   const isOfEvents = measure === 'events' || measure === 'bytes' || measure === 'tokens'
-  return isOfEvents && (by === null || typeof by === 'object') && filter.text === undefined
+  return isOfEvents && (dimension === null || typeof dimension === 'object') && filter.text === undefined
 }
 
 /** The hours, as numbers, in which a step ends and another begins. */
@@ -124,10 +124,10 @@ function fillSteps(stepOf: Int32Array, edges: readonly number[], baseHour: numbe
 }
 
 /** The members that are read: first that of the groups, then those of the measure, then those of the filters. */
-function pathsOf({ by, measure, metadata = [] }: ExploreQuery): string[] {
+function pathsOf({ by: dimension, measure, metadata = [] }: ExploreQuery): string[] {
   const ofMeasure = { bytes: ['bytes'], tokens: tokenPaths }[measure as string]
   return [
-    ...(by !== null && typeof by === 'object' ? [by.metadata] : []),
+    ...(dimension !== null && typeof dimension === 'object' ? [dimension.metadata] : []),
     ...(ofMeasure ?? []),
     ...metadata.map(({ path }) => path),
   ]
@@ -135,13 +135,13 @@ function pathsOf({ by, measure, metadata = [] }: ExploreQuery): string[] {
 
 /** The columns of the open segment, in the order of `pathsOf`. */
 function codedSegment(
-  { by, measure, metadata = [] }: ExploreQuery,
+  { by: dimension, measure, metadata = [] }: ExploreQuery,
   paths: number,
   members: Members,
   groups: Groups,
 ): Pick<CodedSegment, 'by' | 'groupOf' | 'measured' | 'filters'> {
   const columns = Array.from({ length: paths }, (_, slot) => members.column(slot))
-  const byMember = by === null ? null : columns[0]!
+  const byMember = dimension === null ? null : columns[0]!
   const firstFilter = paths - metadata.length
   return {
     by: byMember,
@@ -164,39 +164,40 @@ type OfRows<T> = (block: OpenBlock | null) => (row: number) => T
 function grouper(
   db: Database,
   org: number,
-  { by }: ExploreQuery,
+  { by: dimension }: ExploreQuery,
   groups: Groups,
   members: Members | null,
 ): OfRows<number> {
-  if (by === null) {
-    const all = groups.of('all')
-    return () => () => all
+  if (dimension === null) {
+    const wholeGroup = groups.of('all')
+    return () => () => wholeGroup
   }
-  if (typeof by === 'object') {
+  if (typeof dimension === 'object') {
     const byCode: number[] = []
     return () => () => {
       const code = members!.code(0)
       return code < 0 ? groups.ofText(members!.text(0)) : (byCode[code] ??= groups.ofText(members!.text(0)))
     }
   }
-  if (by === 'sessionId') return (block) => (row) => groups.of(JSON.parse(block!.session(row)) as string)
-  const index = member[by]
+  if (dimension === 'sessionId')
+    return (block) => (row) => groups.of(JSON.parse(block!.session(row)) as string)
+  const index = member[dimension]
   const texts = termTexts(db, org, index)
-  const known: number[] = [missingGroup] // by code
-  const others = new Map<number, number>() // by code too large for an array
-  const isKeyless = (text: string): boolean => by === 'key' && keylessIds.includes(text)
+  const groupByCode: number[] = [missingGroup] // by code
+  const largeCodeGroups = new Map<number, number>() // by code too large for an array
+  const isKeyless = (text: string): boolean => dimension === 'key' && keylessIds.includes(text)
   return (block) => {
     const codes = block!.codes(index)
     return (row) => {
       const code = codes[row]!
       if (isHash(code)) return groups.ofText(block!.hashedText(index, row))
-      const group = code < arrayMax ? known[code] : others.get(code)
+      const group = code < arrayMax ? groupByCode[code] : largeCodeGroups.get(code)
       if (group !== undefined) return group
       const text = texts.get(code) ?? ''
-      const made = isKeyless(text) ? missingGroup : groups.ofText(text)
-      if (code < arrayMax) known[code] = made
-      else others.set(code, made)
-      return made
+      const newGroup = isKeyless(text) ? missingGroup : groups.ofText(text)
+      if (code < arrayMax) groupByCode[code] = newGroup
+      else largeCodeGroups.set(code, newGroup)
+      return newGroup
     }
   }
 }

@@ -14,19 +14,21 @@ const rows = 200
 
 const column = fc
   .array(fc.nat({ max: values.length - 1 }), { minLength: rows, maxLength: rows })
-  .map((own): CodedColumn => {
+  .map((rowCodes): CodedColumn => {
     const codes = new Uint16Array(segmentEvents)
-    codes.set(own)
+    codes.set(rowCodes)
     const number = (code: number) => (/^\d+$/.test(values[code] ?? '') ? Number(values[code]) : null)
     return { codes, size: values.length, text: (code) => values[code]!, number }
   })
 const filter = fc.record({
   column,
-  values: fc.subarray(['a', '3', '40', 'none', '']).map((all) => new Set(all)),
+  values: fc.subarray(['a', '3', '40', 'none', '']).map((texts) => new Set(texts)),
 })
-const asked = fc.record({
+const queries = fc.record({
   by: fc.option(column),
-  measured: fc.option(fc.array(column, { minLength: 1, maxLength: 3 }).filter((all) => all.length !== 2)),
+  measured: fc.option(
+    fc.array(column, { minLength: 1, maxLength: 3 }).filter((columns) => columns.length !== 2),
+  ),
   filters: fc.array(filter, { maxLength: 2 }),
   hours: fc.array(fc.nat({ max: 7 }), { minLength: rows, maxLength: rows }),
 })
@@ -42,23 +44,24 @@ function amountAt(measured: readonly CodedColumn[] | null, position: number): nu
 
 test('the sums of any columns, filters and hours', () => {
   fc.assert(
-    fc.property(asked, ({ by, measured, filters, hours }) => {
+    fc.property(queries, ({ by: groupColumn, measured, filters, hours }) => {
       const offsets = new Uint16Array(segmentEvents).fill(0xffff)
       offsets.set(hours)
       const groups = groupsOf(steps)
       const tally = sumTally(steps)
       const expected = sumTally(steps)
-      const groupOf = (code: number) => (by === null ? groups.of('all') : groups.ofText(by.text(code)))
+      const groupOf = (code: number) =>
+        groupColumn === null ? groups.of('all') : groups.ofText(groupColumn.text(code))
       for (let position = 0; position < rows; position++) {
         const step = stepOf[hours[position]!]!
         const amount = amountAt(measured, position)
-        const passes = filters.every((one) =>
-          one.values.has(one.column.text(one.column.codes[position]!) ?? ''),
+        const passes = filters.every((condition) =>
+          condition.values.has(condition.column.text(condition.column.codes[position]!) ?? ''),
         )
         if (step >= 0 && amount !== null && passes)
-          expected.add(groupOf(by?.codes[position] ?? 0), step, amount)
+          expected.add(groupOf(groupColumn?.codes[position] ?? 0), step, amount)
       }
-      const segment: CodedSegment = { by, groupOf, measured, filters, offsets, stepOf, steps }
+      const segment: CodedSegment = { by: groupColumn, groupOf, measured, filters, offsets, stepOf, steps }
       expect(measureSegment(segment, tally)).toBe(true)
       const sets = groups.values.map((_, group) => [group])
       expect(tally.numbers(sets)).toEqual(expected.numbers(sets))
@@ -68,9 +71,14 @@ test('the sums of any columns, filters and hours', () => {
 })
 
 test('too many values and steps are left to a slower way', () => {
-  const by = { codes: new Uint16Array(segmentEvents), size: 60_000, text: () => 'a', number: () => null }
+  const groupColumn = {
+    codes: new Uint16Array(segmentEvents),
+    size: 60_000,
+    text: () => 'a',
+    number: () => null,
+  }
   const offsets = new Uint16Array(segmentEvents)
-  const segment = { by, groupOf: () => 2, measured: null, filters: [], offsets, stepOf }
+  const segment = { by: groupColumn, groupOf: () => 2, measured: null, filters: [], offsets, stepOf }
   expect(measureSegment({ ...segment, steps: 18 }, sumTally(18))).toBe(false)
   expect(measureSegment({ ...segment, steps: 17 }, sumTally(17))).toBe(true)
 })

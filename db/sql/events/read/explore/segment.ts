@@ -22,8 +22,8 @@ const cellsMax = 1_048_576
 
 /** False when there are too many cells. */
 export function measureSegment(segment: CodedSegment, tally: Tally): boolean {
-  const { by, groupOf, steps } = segment
-  const cells = (by?.size ?? 1) * steps
+  const { by: groupColumn, groupOf, steps } = segment
+  const cells = (groupColumn?.size ?? 1) * steps
   if (cells > cellsMax || tally.addMany === undefined) return false
   const passing = positionsOf(segment)
   if (passing === 'none') return true
@@ -34,10 +34,10 @@ export function measureSegment(segment: CodedSegment, tally: Tally): boolean {
   for (let code = 0, cell = 0; cell < cells; code++) {
     let group = -1
     for (let step = 0; step < steps; step++, cell++) {
-      const found = events[cell]!
-      if (found === 0) continue
+      const eventCount = events[cell]!
+      if (eventCount === 0) continue
       if (group < 0) group = groupOf(code)
-      tally.addMany(group, step, found, sums?.[cell] ?? found)
+      tally.addMany(group, step, eventCount, sums?.[cell] ?? eventCount)
     }
   }
   return true
@@ -63,11 +63,11 @@ function positionsOf({ filters }: CodedSegment): Uint8Array | null | 'none' {
 }
 
 function countEvents(
-  { by, offsets, stepOf, steps }: CodedSegment,
+  { by: groupColumn, offsets, stepOf, steps }: CodedSegment,
   passing: Uint8Array | null,
   events: Uint32Array,
 ): void {
-  const codes = by?.codes ?? oneGroup
+  const codes = groupColumn?.codes ?? oneGroup
   for (let position = 0; position < segmentEvents; position++) {
     const step = stepOf[offsets[position]!]!
     if (step >= 0 && (passing === null || passing[position] === 1)) events[codes[position]! * steps + step]!++
@@ -75,12 +75,12 @@ function countEvents(
 }
 
 function sumAmounts(
-  { by, measured, offsets, stepOf, steps }: CodedSegment,
+  { by: groupColumn, measured, offsets, stepOf, steps }: CodedSegment,
   passing: Uint8Array | null,
   events: Uint32Array,
   sums: Float64Array,
 ): void {
-  const codes = by?.codes ?? oneGroup
+  const codes = groupColumn?.codes ?? oneGroup
   const [whole, ...parts] = measured!.map((column) => ({ codes: column.codes, amounts: amountsOf(column) }))
   for (let position = 0; position < segmentEvents; position++) {
     const step = stepOf[offsets[position]!]!
@@ -88,8 +88,8 @@ function sumAmounts(
     let amount = whole!.amounts[whole!.codes[position]!]!
     if (Number.isNaN(amount))
       for (const part of parts) {
-        const more = part.amounts[part.codes[position]!]!
-        if (!Number.isNaN(more)) amount = Number.isNaN(amount) ? more : amount + more
+        const partAmount = part.amounts[part.codes[position]!]!
+        if (!Number.isNaN(partAmount)) amount = Number.isNaN(amount) ? partAmount : amount + partAmount
       }
     if (Number.isNaN(amount)) continue
     const cell = codes[position]! * steps + step

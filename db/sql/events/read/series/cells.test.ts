@@ -34,9 +34,9 @@ interface Row {
 
 function blocksOf(perStep: number, spreadMs: number, seed: number): { rows: Row[]; maxAt: number }[] {
   let state = seed
-  const random = (below: number) => {
+  const random = (limit: number) => {
     state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff
-    return state % below
+    return state % limit
   }
   const rows = Array.from({ length: steps * perStep }, (_, n) => ({
     at: Math.min(steps * stepMs - 1, Math.floor((n * stepMs) / perStep) + random(spreadMs)),
@@ -44,8 +44,8 @@ function blocksOf(perStep: number, spreadMs: number, seed: number): { rows: Row[
     hash: 2 ** 31 + random(perStep),
   }))
   const blocks = Array.from({ length: Math.ceil(rows.length / blockRows) }, (_, n) => {
-    const own = rows.slice(n * blockRows, (n + 1) * blockRows)
-    return { rows: own, maxAt: Math.max(...own.map(({ at }) => at)) }
+    const blockEntries = rows.slice(n * blockRows, (n + 1) * blockRows)
+    return { rows: blockEntries, maxAt: Math.max(...blockEntries.map(({ at: atMs }) => atMs)) }
   })
   return blocks.toSorted((a, b) => b.maxAt - a.maxAt)
 }
@@ -69,8 +69,8 @@ test('law: distinct values of complete steps are exact, however many steps there
           completeMs = maxAt + 1
           break
         }
-        for (const { at, group, hash } of rows) {
-          const step = Math.floor(at / stepMs)
+        for (const { at: atMs, group, hash } of rows) {
+          const step = Math.floor(atMs / stepMs)
           addDistinct(reading, cellsOf(reading, group), step, hash)
           const name = `${group} ${step}`
           sets.set(name, (sets.get(name) ?? new Set()).add(hash))

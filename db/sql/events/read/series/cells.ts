@@ -40,11 +40,11 @@ export const noPairs = (value: SeriesValue | null): Pairs => pairs(placesMax, va
 const numbersMax = 2_000_000
 const groupsMin = 100
 
-export function cellsOf({ groups, steps, value, part }: Reading, of: number): Cells {
-  const known = groups.get(of)
-  if (known !== undefined) return known
+export function cellsOf({ groups, steps, value, part }: Reading, groupCode: number): Cells {
+  const existingCells = groups.get(groupCode)
+  if (existingCells !== undefined) return existingCells
   const isFull = groups.size >= Math.max(groupsMin, numbersMax / steps)
-  const code = isFull ? otherCode : of
+  const code = isFull ? otherCode : groupCode
   let cells = groups.get(code)
   if (cells === undefined) {
     cells = {
@@ -59,19 +59,24 @@ export function cellsOf({ groups, steps, value, part }: Reading, of: number): Ce
 }
 
 export function addDuration(
-  { found, steps }: Reading,
+  { found: cellPairs, steps }: Reading,
   cells: Cells,
   step: number,
   bucketCode: number,
   count: number,
 ): void {
-  found.add(cells.index * steps + step, bucketCode % bucketsMax, count)
+  cellPairs.add(cells.index * steps + step, bucketCode % bucketsMax, count)
   cells.events[step]! += count
 }
 
 /** Adds a value that may have been there before. */
-export function addDistinct({ found, steps }: Reading, cells: Cells, step: number, hash: number): void {
-  if (hash !== 0 && found.add(cells.index * steps + step, hash >= codesSpan ? hash - codesSpan : hash))
+export function addDistinct(
+  { found: cellPairs, steps }: Reading,
+  cells: Cells,
+  step: number,
+  hash: number,
+): void {
+  if (hash !== 0 && cellPairs.add(cells.index * steps + step, hash >= codesSpan ? hash - codesSpan : hash))
     cells.values[step]!++
 }
 
@@ -80,21 +85,24 @@ export function addDistinct({ found, steps }: Reading, cells: Cells, step: numbe
  * final. False: there is no room even then.
  */
 export function makeRoom(reading: Reading, leftMs: number): boolean {
-  const { found, value, edges, steps } = reading
-  if (!found.isFull()) return true
+  const { found: cellPairs, value, edges, steps } = reading
+  if (!cellPairs.isFull()) return true
   // A small table stays in the processor's cache.
-  if (value !== 'p95' && found.keep((cell) => edges[cell % steps]! < leftMs)) return true
-  return found.grow()
+  if (value !== 'p95' && cellPairs.keep((cell) => edges[cell % steps]! < leftMs)) return true
+  return cellPairs.grow()
 }
 
 /** The p95 by group and step. */
-export function quantiles({ found, steps }: Reading, share: number): (group: Cells, step: number) => number {
+export function quantiles(
+  { found: cellPairs, steps }: Reading,
+  share: number,
+): (group: Cells, step: number) => number {
   const byCell = new Map<number, Map<number, number>>()
-  found.each((cell, bucket, count) => {
+  cellPairs.each((cell, bucket, count) => {
     const buckets = byCell.get(cell)
     if (buckets === undefined) byCell.set(cell, new Map([[bucket, count]]))
     else buckets.set(bucket, (buckets.get(bucket) ?? 0) + count)
   })
-  const none = new Map<number, number>()
-  return ({ index }, step) => quantile(byCell.get(index * steps + step) ?? none, share)
+  const emptyBuckets = new Map<number, number>()
+  return ({ index }, step) => quantile(byCell.get(index * steps + step) ?? emptyBuckets, share)
 }

@@ -47,32 +47,33 @@ const ofAgents: readonly number[] = [member.vendor, member.name, member.purpose]
 export function planOf(reading: Reading): Plan | null {
   const { value, clauses, part } = reading
   if (value !== null && value !== 'p95') return null
-  const all = [...clauses, ...(part ?? [])]
+  const allClauses = [...clauses, ...(part ?? [])]
   const filter = judgedSources(reading, clauses) ?? plainSources(reading, clauses)
-  const both = part === null ? [] : (judgedSources(reading, all) ?? plainSources(reading, all))
-  if (filter === null || both === null) return null
+  const partSources =
+    part === null ? [] : (judgedSources(reading, allClauses) ?? plainSources(reading, allClauses))
+  if (filter === null || partSources === null) return null
   // Durations are counted by tool, and only of events with a tool.
   if (value === 'p95')
     return filter[0]?.index === member.tool && part === null ? { filter, part: [], durations: true } : null
-  return { filter, part: both, durations: false }
+  return { filter, part: partSources, durations: false }
 }
 
 /** Rows of the one field that the clauses and the groups are about. */
 function plainSources(reading: Reading, clauses: readonly Clause[]): Source[] | null {
   const { groupMember } = reading
   if (
-    clauses.some(({ codes, member: at }) =>
-      [...codes].some((code) => isHash(code) || (code === 0 && !inEveryRow.includes(at))),
+    clauses.some(({ codes, member: field }) =>
+      [...codes].some((code) => isHash(code) || (code === 0 && !inEveryRow.includes(field))),
     )
   )
     return null
   const fieldOf = (members: number[]): number | null | undefined => {
-    const own = [...new Set(members.filter((at) => !inEveryRow.includes(at)))]
-    const [first] = own
+    const ownFields = [...new Set(members.filter((field) => !inEveryRow.includes(field)))]
+    const [first] = ownFields
     if (first === undefined) return null
-    const isNamed = own.includes(member.name) || own.includes(member.purpose)
-    if (isNamed && own.every((at) => ofAgents.includes(at))) return agentField
-    return own.length === 1 && fieldAt(first)!.counted ? first : undefined
+    const isNamed = ownFields.includes(member.name) || ownFields.includes(member.purpose)
+    if (isNamed && ownFields.every((field) => ofAgents.includes(field))) return agentField
+    return ownFields.length === 1 && fieldAt(first)!.counted ? first : undefined
   }
   const grouped = groupMember === null ? [] : [groupMember]
   const index = fieldOf([...clauses.map((clause) => clause.member), ...grouped])
@@ -90,14 +91,15 @@ function plainSources(reading: Reading, clauses: readonly Clause[]): Source[] | 
 function judgedSources({ db, org, groupMember }: Reading, clauses: readonly Clause[]): Source[] | null {
   const verdicts = clauses.filter((clause) => clause.member === member.verdict)
   const judges = clauses.filter((clause) => clause.member === member.judgedBy)
-  const rest = clauses.filter((clause) => !verdicts.includes(clause) && !judges.includes(clause))
+  const otherClauses = clauses.filter((clause) => !verdicts.includes(clause) && !judges.includes(clause))
   if (verdicts.length === 0 || judges.length === 0) return null
-  if (!rest.every((clause) => inEveryRow.includes(clause.member))) return null
+  if (!otherClauses.every((clause) => inEveryRow.includes(clause.member))) return null
   if (groupMember !== null && !inEveryRow.includes(groupMember)) return null
   const texts = termTexts(db, org, member.verdict)
   const isCounted = (code: number) => knownVerdicts.some((verdict) => verdict === texts.get(code))
   if (!verdicts.every(({ codes }) => [...codes].every(isCounted))) return null
-  const isAllowed = (some: readonly Clause[], code: number) => some.every(({ codes }) => codes.has(code))
+  const isAllowed = (requiredClauses: readonly Clause[], code: number) =>
+    requiredClauses.every(({ codes }) => codes.has(code))
   const judgeCodes = {
     appliance: codeOfTerm(db, org, member.judgedBy, 'appliance'),
     sender: codeOfTerm(db, org, member.judgedBy, 'sender'),
@@ -110,10 +112,11 @@ function judgedSources({ db, org, groupMember }: Reading, clauses: readonly Clau
     })
     return { member: judgementField, codes: new Set(codes), hashed: new Map() }
   }
-  if (!isAllowed(judges, 0)) return [{ index: judgementField, clauses: [...rest, judgements(true)], sign: 1 }]
+  if (!isAllowed(judges, 0))
+    return [{ index: judgementField, clauses: [...otherClauses, judgements(true)], sign: 1 }]
   return [
-    { index: member.verdict, clauses: [...rest, ...verdicts], sign: 1 },
-    { index: judgementField, clauses: [...rest, judgements(false)], sign: -1 },
+    { index: member.verdict, clauses: [...otherClauses, ...verdicts], sign: 1 },
+    { index: judgementField, clauses: [...otherClauses, judgements(false)], sign: -1 },
   ]
 }
 
@@ -126,9 +129,9 @@ export function* addRollups(
   plan: Plan,
   hours: ReadonlyMap<number, number>,
 ): Sliced<number> {
-  const all = [...hours.keys()]
-  const first = all[0]!
-  const end = all.at(-1)! + 1
+  const allHours = [...hours.keys()]
+  const first = allHours[0]!
+  const end = allHours.at(-1)! + 1
   for (let until = end; until > first; until -= weekHours) {
     if (performance.now() > reading.endMs || !makeRoom(reading, 0)) return until * hourMs
     yield* addWeek(reading, plan, { from: Math.max(first, until - weekHours), until }, hours)
@@ -186,26 +189,27 @@ function* rollupRows(
 ): Sliced<void> {
   const { db, org, groupMember } = reading
   const agents = index === agentField ? agentsByCode(db, org) : null
-  const allowed = (at: number) => {
-    const sets = clauses.filter((clause) => clause.member === at).map(({ codes }) => codes)
+  const allowed = (field: number) => {
+    const sets = clauses.filter((clause) => clause.member === field).map(({ codes }) => codes)
     return sets.length === 0 ? null : sets.reduce((a, b) => new Set([...a].filter((code) => b.has(code))))
   }
   const [sites, types, outcomes] = inEveryRow.map(allowed) as [Codes, Codes, Codes]
-  const own = clauses.filter((clause) => !inEveryRow.includes(clause.member))
+  const rowClauses = clauses.filter((clause) => !inEveryRow.includes(clause.member))
 
   /** The code of a field in a row of the rollups. */
-  const codeOf = (at: number, site: number, type: number, outcome: number, code: number): number => {
-    if (at === member.siteId) return site
-    if (at === member.type) return type
-    if (at === member.outcome) return outcome
+  const codeOf = (field: number, site: number, type: number, outcome: number, code: number): number => {
+    if (field === member.siteId) return site
+    if (field === member.type) return type
+    if (field === member.outcome) return outcome
     if (agents === null) return index === durationMember ? Math.floor(code / bucketsMax) : code
     const agent = agents.get(code)
     const [vendor, name, purpose] = agent ? [agent.vendor, agent.name, agent.purpose] : []
-    return (at === member.vendor ? vendor : at === member.name ? name : purpose) ?? otherCode
+    return (field === member.vendor ? vendor : field === member.name ? name : purpose) ?? otherCode
   }
   const add = (hour: number, site: number, type: number, outcome: number, code: number, count: number) => {
     if (outcomes?.has(outcome) === false || count === 0) return
-    for (const clause of own) if (!clause.codes.has(codeOf(clause.member, site, type, outcome, code))) return
+    for (const clause of rowClauses)
+      if (!clause.codes.has(codeOf(clause.member, site, type, outcome, code))) return
     const group = groupMember === null ? 0 : codeOf(groupMember, site, type, outcome, code)
     if (groupMember === null || group !== 0) visit(hour, group, code % bucketsMax, count)
   }
@@ -216,12 +220,12 @@ function* rollupRows(
         ? ['', []]
         : [` AND ${name} IN ${db.dialect.numbersOf('?')}`, [JSON.stringify([...codes])]]
     const filters = [inSet('site', sites), inSet('type', types), inSet('outcome', outcomes)]
-    const where = filters.map(([text]) => text).join('')
+    const conditionSql = filters.map(([text]) => text).join('')
     const values = filters.flatMap(([, codes]) => codes)
     const sql = 'SELECT hour, site, type, outcome, live + expired FROM rollup_metric WHERE org = ?'
     yield* inChunks(db, ofMetrics, [org], range, (inChunk, key) => {
       const rows = db
-        .query<unknown, (number | string)[]>(sql + inChunk + where)
+        .query<unknown, (number | string)[]>(sql + inChunk + conditionSql)
         .values(org, ...key, ...values)
       for (const [hour, site, type, outcome, count] of rows as number[][])
         add(hour!, site!, type!, outcome!, 0, count!)
@@ -233,7 +237,7 @@ function* rollupRows(
     }
     return
   }
-  const only = own.length === 1 && index === own[0]!.member ? own[0]!.codes : null
+  const only = rowClauses.length === 1 && index === rowClauses[0]!.member ? rowClauses[0]!.codes : null
   const counted = { org, index, sites, types, codes: only }
   const columns = 'hour, site, type, outcome, code, live + expired'
   yield* foldedRows(db, columns, counted, range, ([hour, site, type, outcome, code, count]) =>

@@ -17,10 +17,10 @@ import { addRollups, planOf } from './rollups.ts'
 import { hourMs } from '../../../../contract/units.ts'
 
 export function* readSeries(db: Database, org: number, hashSeed: number, query: SeriesQuery): Sliced<Series> {
-  const { edges, by, part } = query
+  const { edges, by: dimension, part } = query
   const clausesOf = ({ filter, also = [] }: SeriesFilter) => [
     ...filterClauses(db, org, hashSeed, filter),
-    ...also.map(({ by, values }) => fieldClause(db, org, hashSeed, member[by], values)),
+    ...also.map(({ by: field, values }) => fieldClause(db, org, hashSeed, member[field], values)),
   ]
   const reading: Reading = {
     db,
@@ -31,7 +31,7 @@ export function* readSeries(db: Database, org: number, hashSeed: number, query: 
     indexed: filterClauses(db, org, hashSeed, query.filter),
     clauses: clausesOf(query),
     part: part === undefined ? null : clausesOf(part),
-    groupMember: by === null ? null : member[by],
+    groupMember: dimension === null ? null : member[dimension],
     groups: new Map(),
     found: noPairs(query.value ?? null),
     unfolded: new Map(),
@@ -41,15 +41,19 @@ export function* readSeries(db: Database, org: number, hashSeed: number, query: 
   const { spans, hours } = split(edges, plan !== null)
   let sinceMs = yield* addColumns(reading, spans)
   if (plan !== null && hours.size > 0) sinceMs = Math.max(sinceMs, yield* addRollups(reading, plan, hours))
-  const done = edges.find((edge) => edge >= sinceMs) ?? edges.at(-1)!
-  return { groups: namedGroups(reading, query), sinceMs: done, rollups: plan !== null && hours.size > 0 }
+  const completeMs = edges.find((edge) => edge >= sinceMs) ?? edges.at(-1)!
+  return {
+    groups: namedGroups(reading, query),
+    sinceMs: completeMs,
+    rollups: plan !== null && hours.size > 0,
+  }
 }
 
 /** The result for an organization without events. */
-export function noSeries({ edges, by, part, value }: SeriesQuery): Series {
-  const none = edges.slice(1).map(() => 0)
-  const empty = { group: '', events: none, part: part ? none : [], values: value ? none : [] }
-  return { groups: by === null ? [empty] : [], sinceMs: edges[0] ?? 0, rollups: false }
+export function noSeries({ edges, by: dimension, part, value }: SeriesQuery): Series {
+  const zeros = edges.slice(1).map(() => 0)
+  const empty = { group: '', events: zeros, part: part ? zeros : [], values: value ? zeros : [] }
+  return { groups: dimension === null ? [empty] : [], sinceMs: edges[0] ?? 0, rollups: false }
 }
 
 /** The whole hours of each step, and the spans of time that are left for columns. */
@@ -88,8 +92,8 @@ function* addColumns(reading: Reading, spans: readonly Span[]): Sliced<number> {
   const first = spans[0]
   const last = spans.at(-1)
   if (first === undefined || last === undefined) return -Infinity
-  const within = { sinceMs: first.sinceMs, untilMs: last.untilMs }
-  const bounds = boundsOf({ filter: within, before: null }, Number.MAX_SAFE_INTEGER)
+  const timeRange = { sinceMs: first.sinceMs, untilMs: last.untilMs }
+  const bounds = boundsOf({ filter: timeRange, before: null }, Number.MAX_SAFE_INTEGER)
   const edges = [...spans.map(({ sinceMs }) => sinceMs), last.untilMs]
   const isIn = ({ minAt, maxAt }: { minAt: number; maxAt: number }) =>
     spans.length > 64 || spans.some(({ sinceMs, untilMs }) => maxAt >= sinceMs && minAt < untilMs)
@@ -137,15 +141,15 @@ function addBlock(reading: Reading, block: OpenBlock, { spans, edges, members, m
   let near = 0
   let span = spans[near]!
   for (let row = 0; row < block.rows; row++) {
-    const at = times[row]!
-    if (at < firstMs || at >= lastMs || mayMatch?.(row) === false) continue
+    const atMs = times[row]!
+    if (atMs < firstMs || atMs >= lastMs || mayMatch?.(row) === false) continue
     // Most events are in the span of the one before.
-    if (at < span.sinceMs || at >= span.untilMs) {
-      near = stepAt(edges, at, near)
+    if (atMs < span.sinceMs || atMs >= span.untilMs) {
+      near = stepAt(edges, atMs, near)
       span = spans[near]!
       lastHash = 0
     }
-    if (at >= span.untilMs || !(types === null ? block.matches(row, clauses) : types[row] !== 0)) continue
+    if (atMs >= span.untilMs || !(types === null ? block.matches(row, clauses) : types[row] !== 0)) continue
     const code = codes === null ? 0 : isHash(codes[row]!) ? otherCode : codes[row]!
     if (codes !== null && code === 0) continue
     if (isOne === null && code !== last) {

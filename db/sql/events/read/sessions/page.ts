@@ -36,10 +36,10 @@ export function* listSessions(
     block.at(row) >= (filter.sinceMs ?? -Infinity) &&
     block.at(row) < (filter.untilMs ?? Infinity) &&
     block.matches(row, clauses)
-  let before = query.before
+  let beforePosition = query.before
   let bytes = 0
   for (;;) {
-    const { candidates, next } = yield* nextCandidates(log, walk, before, limit - sessions.length)
+    const { candidates, next } = yield* nextCandidates(log, walk, beforePosition, limit - sessions.length)
     const summaries = yield* summarizeSessions(log, texts, {
       candidates,
       ceilingSeq,
@@ -56,7 +56,7 @@ export function* listSessions(
       if (sessions.length > 0 && bytes > bytesMax) return { sessions, next: candidate.before, ceilingSeq }
       sessions.push(summary.session)
     }
-    before = next
+    beforePosition = next
     if (next === null || sessions.length === limit || performance.now() > startMs + query.budgetMs)
       return { sessions, next, ceilingSeq }
   }
@@ -67,24 +67,26 @@ export function* readStory(
   log: LogView,
   query: SessionStoryQuery & { ceilingSeq: number },
 ): Sliced<SessionStory | null> {
-  const { sessionId, after, limit, ceilingSeq, eventsMax, bytesMax = Infinity } = query
-  const found = yield* newestOfSession(log, sessionId, ceilingSeq, eventsMax)
-  if (found.rows.length === 0) return null
-  const rows = found.rows.toReversed().filter((row) => after === null || isAfter(row, after))
+  const { sessionId, after: afterPosition, limit, ceilingSeq, eventsMax, bytesMax = Infinity } = query
+  const newestRows = yield* newestOfSession(log, sessionId, ceilingSeq, eventsMax)
+  if (newestRows.rows.length === 0) return null
+  const rows = newestRows.rows
+    .toReversed()
+    .filter((row) => afterPosition === null || isAfter(row, afterPosition))
   const events = yield* openEvents(log, rows.slice(0, limit), bytesMax)
   const last = events.at(-1)
   const next =
     rows.length > events.length && last !== undefined
       ? { occurredAtMs: last.occurredAtMs, seq: last.seq }
       : null
-  return { session: summaryOfRows(sessionId, found, sessionTexts(log)), events, next, ceilingSeq }
+  return { session: summaryOfRows(sessionId, newestRows, sessionTexts(log)), events, next, ceilingSeq }
 }
 
 function* openEvents({ db }: LogView, rows: SessionRow[], bytesMax: number): Sliced<StoredEvent[]> {
   const blocks = new Map<number, OpenBlock | null>()
   const events: StoredEvent[] = []
   let bytes = 0
-  for (const { zone, row } of textsAhead(db, rows, (one) => one.zone.place)) {
+  for (const { zone, row } of textsAhead(db, rows, (sessionRow) => sessionRow.zone.place)) {
     if (isSliceOver()) yield
     if (!blocks.has(zone.place)) blocks.set(zone.place, readBlock(db, zone))
     const block = blocks.get(zone.place) ?? null
@@ -119,36 +121,36 @@ interface Scan extends Walk {
 function* nextCandidates(
   { db, org }: LogView,
   walk: Walk,
-  before: EventPosition | null,
+  beforePosition: EventPosition | null,
   count: number,
 ): Sliced<{ candidates: Candidate[]; next: EventPosition | null }> {
   const { clauses, ceilingSeq, endMs } = walk
-  const bounds = boundsOf({ filter: walk.filter, before }, ceilingSeq)
+  const bounds = boundsOf({ filter: walk.filter, before: beforePosition }, ceilingSeq)
   const scan: Scan = { ...walk, db, bounds, newest: new Map(), isPruned: false }
   const parts = partsOf(db, org, clauses, 0).filter((part) => overlaps(part, bounds))
   parts.sort(newestFirst)
   for (const [index, part] of parts.entries()) {
     const zones = newestZones(part, bounds)
-    let at = -1
+    let zoneIndex = -1
     for (const zone of readAhead(db, zones)) {
-      at++
+      zoneIndex++
       if (isSliceOver()) yield
       scanZone(scan, part, zone)
       const isLate = performance.now() > endMs
-      const left = newestOf(zones[at + 1], parts[index + 1])
-      if (left === null || (scan.newest.size < count && !isLate)) continue
+      const remainingSpan = newestOf(zones[zoneIndex + 1], parts[index + 1])
+      if (remainingSpan === null || (scan.newest.size < count && !isLate)) continue
       prune(scan, count)
-      const settled = settledAfter(scan.newest, left)
+      const settled = settledAfter(scan.newest, remainingSpan)
       if (settled.length < count && !isLate) continue
-      const next = settled.length === count ? settled.at(-1)![1] : endOf(left)
+      const next = settled.length === count ? settled.at(-1)![1] : endOf(remainingSpan)
       if (settled.length === 0 && !isEarlier(next, bounds.before)) continue // the walk would not advance
-      return { candidates: candidatesOf(settled, before, walk.listed), next }
+      return { candidates: candidatesOf(settled, beforePosition, walk.listed), next }
     }
   }
   prune(scan, count)
-  const found = [...scan.newest]
-  const next = scan.isPruned ? (found.at(-1)?.[1] ?? null) : null
-  return { candidates: candidatesOf(found, before, walk.listed), next }
+  const newestEntries = [...scan.newest]
+  const next = scan.isPruned ? (newestEntries.at(-1)?.[1] ?? null) : null
+  return { candidates: candidatesOf(newestEntries, beforePosition, walk.listed), next }
 }
 
 /** Sorts the sessions and drops all but the newest. A dropped session that proves newer is added again. */
@@ -161,20 +163,27 @@ function prune(scan: Scan, count: number): void {
 function scanZone({ db, bounds, clauses, listed, newest }: Scan, part: Part, zone: Zone): void {
   const block = readBlock(db, zone, clauses)
   if (block === null) return
-  const { sinceMs, before, ceilingSeq } = bounds
+  const { sinceMs, before: beforePosition, ceilingSeq } = bounds
   for (let row = 0; row < block.rows; row++) {
-    const at = block.at(row)
+    const atMs = block.at(row)
     const seq = block.firstSeq + row
-    if (at < sinceMs || at > before.occurredAtMs || (at === before.occurredAtMs && seq >= before.seq))
+    if (
+      atMs < sinceMs ||
+      atMs > beforePosition.occurredAtMs ||
+      (atMs === beforePosition.occurredAtMs && seq >= beforePosition.seq)
+    )
       continue
     if (seq > ceilingSeq || !part.mayMatch(zone, row) || !block.matches(row, clauses)) continue
     const text = block.session(row)
-    const known = newest.get(text)
-    if (known === undefined) {
-      if (!listed.has(text)) newest.set(text, { occurredAtMs: at, seq })
-    } else if (at > known.occurredAtMs || (at === known.occurredAtMs && seq > known.seq)) {
-      known.occurredAtMs = at
-      known.seq = seq
+    const newestPosition = newest.get(text)
+    if (newestPosition === undefined) {
+      if (!listed.has(text)) newest.set(text, { occurredAtMs: atMs, seq })
+    } else if (
+      atMs > newestPosition.occurredAtMs ||
+      (atMs === newestPosition.occurredAtMs && seq > newestPosition.seq)
+    ) {
+      newestPosition.occurredAtMs = atMs
+      newestPosition.seq = seq
     }
   }
 }
@@ -182,10 +191,10 @@ function scanZone({ db, bounds, clauses, listed, newest }: Scan, part: Part, zon
 type Found = [text: string, newest: EventPosition]
 
 /** The candidates newer than all that is left to examine. */
-function settledAfter(newest: ReadonlyMap<string, EventPosition>, left: Span): Found[] {
-  const found = [...newest]
-  const end = found.findIndex(([, position]) => !endsBefore(left, position))
-  return end < 0 ? found : found.slice(0, end)
+function settledAfter(newest: ReadonlyMap<string, EventPosition>, remainingSpan: Span): Found[] {
+  const newestEntries = [...newest]
+  const end = newestEntries.findIndex(([, position]) => !endsBefore(remainingSpan, position))
+  return end < 0 ? newestEntries : newestEntries.slice(0, end)
 }
 
 /** The position before which everything in it lies. */
@@ -197,9 +206,9 @@ function isEarlier(a: EventPosition, b: EventPosition): boolean {
   return a.occurredAtMs < b.occurredAtMs || (a.occurredAtMs === b.occurredAtMs && a.seq < b.seq)
 }
 
-function candidatesOf(found: Found[], start: EventPosition | null, listed: Set<string>): Candidate[] {
-  return found.map(([text, newest], index) => {
+function candidatesOf(newestEntries: Found[], start: EventPosition | null, listed: Set<string>): Candidate[] {
+  return newestEntries.map(([text, newest], index) => {
     listed.add(text)
-    return { id: JSON.parse(text) as string, newest, before: found[index - 1]?.[1] ?? start }
+    return { id: JSON.parse(text) as string, newest, before: newestEntries[index - 1]?.[1] ?? start }
   })
 }

@@ -52,16 +52,16 @@ export function emptyTotals(): Totals {
 
 /** `heightOf` ranks trusts. The caller may reuse the row. */
 export function accumulate(totals: Totals, row: SessionRow, heightOf: (row: SessionRow) => number): void {
-  const { at, seq } = row
+  const { at: atMs, seq } = row
   totals.events++
-  if (at < totals.firstAt) totals.firstAt = at
-  if (at > totals.lastAt) totals.lastAt = at
+  if (atMs < totals.firstAt) totals.firstAt = atMs
+  if (atMs > totals.lastAt) totals.lastAt = atMs
   totals.types.set(row.type, (totals.types.get(row.type) ?? 0) + 1)
   totals.outcomes.set(row.outcome, (totals.outcomes.get(row.outcome) ?? 0) + 1)
   const site = totals.sites.get(row.siteId)
-  if (site === undefined) totals.sites.set(row.siteId, { occurredAtMs: at, seq })
-  else if (at < site.occurredAtMs || (at === site.occurredAtMs && seq < site.seq)) {
-    site.occurredAtMs = at
+  if (site === undefined) totals.sites.set(row.siteId, { occurredAtMs: atMs, seq })
+  else if (atMs < site.occurredAtMs || (atMs === site.occurredAtMs && seq < site.seq)) {
+    site.occurredAtMs = atMs
     site.seq = seq
   }
   if (row.class === 0 && row.vendor === 0 && row.trust === 0) return
@@ -70,13 +70,13 @@ export function accumulate(totals: Totals, row: SessionRow, heightOf: (row: Sess
   const isBetter =
     agent === null ||
     height > agent.height ||
-    (height === agent.height && (at > agent.at || (at === agent.at && seq > agent.seq)))
+    (height === agent.height && (atMs > agent.at || (atMs === agent.at && seq > agent.seq)))
   if (isBetter) totals.agent = { ...row, height }
 }
 
 interface Visitor {
   /** Whether events of the session in the remaining parts are needed. After false it is not called again. */
-  wants(id: string, left: Span): boolean
+  wants(id: string, remainingSpan: Span): boolean
   /** All events of the session in one block. */
   visit(id: string, rows: SessionRow[], block: OpenBlock): void
   /** After each block. */
@@ -98,9 +98,9 @@ export function* visitSessions(
   for (const [index, part] of parts.sort(newestFirst).entries()) {
     if (isSliceOver()) yield
     for (const zone of readAhead(db, newestZones(part, bounds))) {
-      const left = newestOf(zone, parts[index + 1]) ?? zone
+      const remainingSpan = newestOf(zone, parts[index + 1]) ?? zone
       for (const [text, id] of idsByText) {
-        if (visitor.wants(id, left)) continue
+        if (visitor.wants(id, remainingSpan)) continue
         idsByText.delete(text)
         forget(clause, hashSeed, id)
       }
@@ -154,12 +154,12 @@ function visitBlock(
   const classes = block.codes(member.class)
   const vendors = block.codes(member.vendor)
   const trusts = block.codes(member.trust)
-  const found = new Map<string, SessionRow[]>()
+  const rowsById = new Map<string, SessionRow[]>()
   for (let row = 0; row < block.rows; row++) {
     if (!codes.has(sessions[row]!) || types[row] === 0 || !isIncluded(row)) continue
     const id = idsByText.get(block.session(row)) // a code alone is ambiguous
     if (id === undefined) continue
-    const one: SessionRow = {
+    const sessionRow: SessionRow = {
       at: block.at(row),
       seq: block.firstSeq + row,
       zone,
@@ -171,11 +171,11 @@ function visitBlock(
       vendor: vendors[row]!,
       trust: trusts[row]!,
     }
-    const rows = found.get(id)
-    if (rows === undefined) found.set(id, [one])
-    else rows.push(one)
+    const rows = rowsById.get(id)
+    if (rows === undefined) rowsById.set(id, [sessionRow])
+    else rows.push(sessionRow)
   }
-  for (const [id, rows] of found) visitor.visit(id, rows, block)
+  for (const [id, rows] of rowsById) visitor.visit(id, rows, block)
 }
 
 export const newestRowFirst = (a: SessionRow, b: SessionRow): number => b.at - a.at || b.seq - a.seq
@@ -199,14 +199,14 @@ export function* newestOfSession(
     rows.sort(newestRowFirst)
     if (rows.length <= eventsMax) return
     rows.length = eventsMax
-    const { at, seq } = rows[eventsMax - 1]!
-    oldest = { occurredAtMs: at, seq }
+    const { at: atMs, seq } = rows[eventsMax - 1]!
+    oldest = { occurredAtMs: atMs, seq }
   }
 
   yield* visitSessions(log, [id], ceilingSeq, {
-    wants: (_, left) => oldest === null || !endsBefore(left, oldest),
-    visit(_, more) {
-      for (const row of more) if (oldest === null || isAfter(row, oldest)) rows.push(row)
+    wants: (_, remainingSpan) => oldest === null || !endsBefore(remainingSpan, oldest),
+    visit(_, blockRows) {
+      for (const row of blockRows) if (oldest === null || isAfter(row, oldest)) rows.push(row)
       if (rows.length > (oldest === null ? eventsMax : eventsMax * 1.5)) cut()
     },
     block: () => {},
@@ -215,8 +215,11 @@ export function* newestOfSession(
   return { rows, isCut: oldest !== null }
 }
 
-export function isAfter({ at, seq }: SessionRow, { occurredAtMs, seq: of }: EventPosition): boolean {
-  return at > occurredAtMs || (at === occurredAtMs && seq > of)
+export function isAfter(
+  { at: atMs, seq }: SessionRow,
+  { occurredAtMs, seq: positionSeq }: EventPosition,
+): boolean {
+  return atMs > occurredAtMs || (atMs === occurredAtMs && seq > positionSeq)
 }
 
 /** The texts of the codes in sessions' events, cached for one query. */
@@ -236,20 +239,20 @@ export function sessionTexts({ db, org }: LogView): SessionTexts {
   const heightOf = trustHeights(db, org)
 
   function term(name: Name, code: number): string {
-    let known = texts.get(name)
-    if (known === undefined) texts.set(name, (known = termTexts(db, org, member[name])))
-    return known.get(code) ?? ''
+    let fieldTexts = texts.get(name)
+    if (fieldTexts === undefined) texts.set(name, (fieldTexts = termTexts(db, org, member[name])))
+    return fieldTexts.get(code) ?? ''
   }
 
-  function of(name: Name, row: SessionRow): string | null {
+  function readText(name: Name, row: SessionRow): string | null {
     if (isHash(row[name])) return readBlock(db, row.zone)?.hashedText(member[name], row.row) ?? null
     return row[name] === 0 ? null : term(name, row[name]) || null
   }
 
   return {
     term,
-    of,
-    height: (row) => heightOf(row.trust, () => of('trust', row)),
+    of: readText,
+    height: (row) => heightOf(row.trust, () => readText('trust', row)),
   }
 }
 

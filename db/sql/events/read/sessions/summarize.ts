@@ -60,17 +60,20 @@ export function* summarizeSessions(
   for (const { id, newest } of candidates) accumulators.set(id, emptyAccumulator(newest))
   const drop = halver(accumulators, budgetMs)
   yield* visitSessions(log, [...accumulators.keys()], ceilingSeq, {
-    wants(id, left) {
-      const one = accumulators.get(id)
-      return one !== undefined && (!isComplete(one, left) || mayHoldNewer(left, one.known))
+    wants(id, remainingSpan) {
+      const accumulator = accumulators.get(id)
+      return (
+        accumulator !== undefined &&
+        (!isComplete(accumulator, remainingSpan) || mayHoldNewer(remainingSpan, accumulator.known))
+      )
     },
     visit(id, rows, block) {
-      const one = accumulators.get(id)
-      if (one === undefined) return
+      const accumulator = accumulators.get(id)
+      if (accumulator === undefined) return
       for (const row of rows)
-        if ((one.newest === null || isAfter(row, one.newest)) && matches(block, row.row))
-          one.newest = positionOf(row)
-      addRows(one, rows, eventsMax, texts)
+        if ((accumulator.newest === null || isAfter(row, accumulator.newest)) && matches(block, row.row))
+          accumulator.newest = positionOf(row)
+      addRows(accumulator, rows, eventsMax, texts)
     },
     block: drop,
   })
@@ -85,8 +88,15 @@ export function* summarizeSessions(
   return summaries
 }
 
-function emptyAccumulator(known: EventPosition): Accumulator {
-  return { totals: emptyTotals(), known, newest: null, oldest: null, isCut: false, isDoubtful: false }
+function emptyAccumulator(knownPosition: EventPosition): Accumulator {
+  return {
+    totals: emptyTotals(),
+    known: knownPosition,
+    newest: null,
+    oldest: null,
+    isCut: false,
+    isDoubtful: false,
+  }
 }
 
 /** Drops the later half of the sessions each time half of the remaining budget is used up. */
@@ -102,31 +112,31 @@ function halver(accumulators: Map<string, Accumulator>, budgetMs: number): () =>
   }
 }
 
-function mayHoldNewer(left: Span, than: EventPosition): boolean {
-  return !endsBefore(left, than)
+function mayHoldNewer(remainingSpan: Span, position: EventPosition): boolean {
+  return !endsBefore(remainingSpan, position)
 }
 
 /** Whether no remaining event can change the summary. */
-function isComplete({ isCut, isDoubtful, oldest }: Accumulator, left: Span): boolean {
-  return isDoubtful || (isCut && (oldest === null || endsBefore(left, oldest)))
+function isComplete({ isCut, isDoubtful, oldest }: Accumulator, remainingSpan: Span): boolean {
+  return isDoubtful || (isCut && (oldest === null || endsBefore(remainingSpan, oldest)))
 }
 
 /** Adds the newest of the rows up to the limit. */
-function addRows(one: Accumulator, rows: SessionRow[], eventsMax: number, texts: SessionTexts): void {
-  const free = one.isCut ? 0 : eventsMax - one.totals.events
+function addRows(accumulator: Accumulator, rows: SessionRow[], eventsMax: number, texts: SessionTexts): void {
+  const free = accumulator.isCut ? 0 : eventsMax - accumulator.totals.events
   const counted = rows.length <= free ? rows : rows.sort(newestRowFirst).slice(0, free)
   for (const row of counted) {
-    accumulate(one.totals, row, texts.height)
-    if (one.oldest === null || !isAfter(row, one.oldest)) one.oldest = positionOf(row)
+    accumulate(accumulator.totals, row, texts.height)
+    if (accumulator.oldest === null || !isAfter(row, accumulator.oldest)) accumulator.oldest = positionOf(row)
   }
-  const left = rows[counted.length]
-  if (left === undefined) return
-  one.isCut = true
-  if (one.oldest !== null && isAfter(left, one.oldest)) one.isDoubtful = true
+  const nextRow = rows[counted.length]
+  if (nextRow === undefined) return
+  accumulator.isCut = true
+  if (accumulator.oldest !== null && isAfter(nextRow, accumulator.oldest)) accumulator.isDoubtful = true
 }
 
-function positionOf({ at, seq }: SessionRow): EventPosition {
-  return { occurredAtMs: at, seq }
+function positionOf({ at: atMs, seq }: SessionRow): EventPosition {
+  return { occurredAtMs: atMs, seq }
 }
 
 /** A session from its summary, or from its newest events. */

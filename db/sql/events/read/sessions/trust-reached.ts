@@ -43,7 +43,7 @@ export function* readTrustReached(log: LogView, query: TrustReachedQuery): Slice
   ]
   const clauses = [
     ...indexed,
-    ...also.map(({ by, values }) => fieldClause(db, org, hashSeed, member[by], values)),
+    ...also.map(({ by: field, values }) => fieldClause(db, org, hashSeed, member[field], values)),
   ]
   // A filter may match few sessions, of which a sample would have none.
   const isAll = clauses.every(({ member: index }) => index === member.type || index === member.siteId)
@@ -99,25 +99,25 @@ function* readSample(
   const untilMs = query.untilMs + aroundMs
   const heightOf = trustHeights(db, org)
   const sessions = new Map<number, Known>() // by code
-  const add = (code: number, at: number, height: number, isMeant: () => boolean): void => {
-    if (at < sinceMs || at >= untilMs) return
-    const known = sessions.getOrInsertComputed(code, () => ({ events: 0, height: -1 }))
-    if (height > known.height) known.height = height
-    if (at >= query.sinceMs && at < query.untilMs && isMeant()) known.events++
+  const add = (code: number, atMs: number, height: number, isMeant: () => boolean): void => {
+    if (atMs < sinceMs || atMs >= untilMs) return
+    const session = sessions.getOrInsertComputed(code, () => ({ events: 0, height: -1 }))
+    if (height > session.height) session.height = height
+    if (atMs >= query.sinceMs && atMs < query.untilMs && isMeant()) session.events++
   }
   for (const part of partsOf(db, org, [], 0)) {
     if (part.maxAt < sinceMs || part.minAt >= untilMs) continue
     if (performance.now() > endMs) return null
     if (isSliceOver()) yield
-    const kept = part.segment === null ? null : segmentSample(db, org, part.segment)
-    for (let row = 0; row < (kept?.rows ?? 0); row++)
-      if (isSampled(kept!.session[row]!, oneIn))
-        add(kept!.session[row]!, kept!.at[row]!, kept!.height[row]!, () =>
+    const sample = part.segment === null ? null : segmentSample(db, org, part.segment)
+    for (let row = 0; row < (sample?.rows ?? 0); row++)
+      if (isSampled(sample!.session[row]!, oneIn))
+        add(sample!.session[row]!, sample!.at[row]!, sample!.height[row]!, () =>
           clauses.every(({ member: index, codes }) =>
-            codes.has(index === member.type ? kept!.type[row]! : kept!.siteId[row]!),
+            codes.has(index === member.type ? sample!.type[row]! : sample!.siteId[row]!),
           ),
         )
-    for (const zone of kept === null ? readAhead(db, overlapping(part, sinceMs, untilMs)) : []) {
+    for (const zone of sample === null ? readAhead(db, overlapping(part, sinceMs, untilMs)) : []) {
       if (performance.now() > endMs) return null
       if (isSliceOver()) yield
       const block = readBlock(db, zone)
@@ -150,17 +150,17 @@ function find(reading: Reading, { db }: LogView, { part, zone, clauses }: Place)
   if (block === null) return
   const codes = block.codes(member.sessionId)
   for (let row = 0; row < block.rows; row++) {
-    const at = block.at(row)
-    if (at < query.sinceMs || at >= query.untilMs) continue
+    const atMs = block.at(row)
+    if (atMs < query.sinceMs || atMs >= query.untilMs) continue
     if (!part.mayMatch(zone, row) || !block.matches(row, clauses)) continue
     const text = block.session(row)
-    const known = sessions.get(text)
-    if (known !== undefined) known.events++
+    const knownSession = sessions.get(text)
+    if (knownSession !== undefined) knownSession.events++
     else if (sessions.size >= sessionsMax) reading.complete = false
     else {
-      const one: Known = { events: 1, height: -1 }
-      sessions.set(text, one)
-      byCode.set(codes[row]!, [...(byCode.get(codes[row]!) ?? []), one])
+      const newSession: Known = { events: 1, height: -1 }
+      sessions.set(text, newSession)
+      byCode.set(codes[row]!, [...(byCode.get(codes[row]!) ?? []), newSession])
     }
   }
 }
@@ -178,15 +178,15 @@ function raise(
   const trusts = block.codes(member.trust)
   const types = block.codes(member.type)
   for (let row = 0; row < block.rows; row++) {
-    const at = block.at(row)
-    if (at < query.sinceMs - aroundMs || at >= query.untilMs + aroundMs) continue
+    const atMs = block.at(row)
+    if (atMs < query.sinceMs - aroundMs || atMs >= query.untilMs + aroundMs) continue
     const sameCode = byCode.get(codes[row]!)
     if (sameCode === undefined || trusts[row] === 0 || types[row] === 0) continue
     const height = trustHeight(heightOf, block, row)
     // Reads the name only where it can matter: at most once per trust level.
-    if (sameCode.every((one) => one.height >= height)) continue
-    const known = sessions.get(block.session(row))
-    if (known !== undefined && height > known.height) known.height = height
+    if (sameCode.every((session) => session.height >= height)) continue
+    const knownSession = sessions.get(block.session(row))
+    if (knownSession !== undefined && height > knownSession.height) knownSession.height = height
   }
 }
 
