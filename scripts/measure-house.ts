@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { exceptions } from '../tests/tidy/exceptions.ts'
 import { importsOf } from '../tests/tidy/imports.ts'
 import { mutualImports, upwardImports } from '../tests/tidy/layers.ts'
+import { declaredNames, packedLines } from '../tests/tidy/plain-code.ts'
 import { slivers } from '../tests/tidy/slivers.ts'
 import { type Finding, isCode, isTest, readSources, root, type Source } from '../tests/tidy/source.ts'
 
@@ -40,10 +41,15 @@ const mutual = mutualImports(edges)
 const countWithin = (folder: string, findings: Finding[]): number =>
   findings.filter(({ path }) => path.startsWith(`${folder}/`)).length
 
+const names = product.flatMap(declaredNames)
+const vagueShare = names.filter(({ isVague }) => isVague).length / names.length
+
 const measures: { name: string; value: number }[] = [
   { name: 'product files', value: product.length },
   { name: 'product lines', value: product.reduce((sum, source) => sum + linesOf(source), 0) },
   { name: 'median length of a file, lines', value: median(product.map(linesOf)) },
+  { name: 'pronouns and participles among names, per cent', value: Math.round(vagueShare * 10_000) / 100 },
+  { name: 'packed lines', value: product.flatMap(packedLines).length },
   { name: 'files under 60 lines with one importer', value: small.length - explained.length },
   ...['server', 'db', 'db/sqlite', 'web'].map((folder) => ({
     name: `files directly in ${folder}/`,

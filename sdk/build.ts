@@ -27,7 +27,8 @@ export async function buildPackage(packageDir: string): Promise<void> {
   const manifest = JSON.parse(readFileSync(join(import.meta.dir, 'package.json'), 'utf8')) as Manifest
   if (userAgent !== `sightglass-sdk/${manifest.version}`)
     throw new Error('userAgent in wire/request.ts does not match the version in package.json')
-  const { private: _isSource, exports, ...manifestFields } = manifest // `private` keeps the sources from being published
+  // `private` keeps the sources from being published.
+  const { private: _isSource, exports, ...manifestFields } = manifest
   const published = {
     ...manifestFields,
     main: './node.js',

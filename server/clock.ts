@@ -57,7 +57,7 @@ export function parseTime(text: string): number | null {
   return second === 60 && !isLeapSecond(ms) ? null : ms
 }
 
-/** The two digits at `at` as a number, NaN when they are not digits. */
+/** The two digits at `offset` as a number, NaN when they are not digits. */
 function digits(text: string, offset: number): number {
   const tens = text.charCodeAt(offset) - 48
   const unit = text.charCodeAt(offset + 1) - 48
@@ -97,7 +97,7 @@ function isDigit(code: number): boolean {
   return code >= 48 && code <= 57
 }
 
-/** The zone offset at `at`, which must end the text; NaN when it is invalid. */
+/** The zone offset at `zoneAt`, which must end the text; NaN when it is invalid. */
 function zoneOffsetMs(text: string, zoneAt: number): number {
   const sign = text.charCodeAt(zoneAt)
   if ((sign | 32) === 122) return zoneAt + 1 === text.length ? 0 : Number.NaN

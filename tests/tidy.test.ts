@@ -11,6 +11,7 @@ import { engineWordsIn } from './tidy/engine-words.ts'
 import { deadExports } from './tidy/exports.ts'
 import { missingPlaces, mutualImports, upwardImports } from './tidy/layers.ts'
 import { insideImports } from './tidy/modules.ts'
+import { packedLines, vagueNames } from './tidy/plain-code.ts'
 import { slivers } from './tidy/slivers.ts'
 import { words } from './tidy/words.ts'
 import { type Finding, isCode, readSources } from './tidy/source.ts'
@@ -43,6 +44,8 @@ const findings: Finding[] = [
   ...missingPlaces(sources.map(({ path }) => path)),
   ...insideImports(edges),
   ...slivers(sources, edges),
+  ...vagueNames(sources),
+  ...sources.flatMap(packedLines),
   ...sources.flatMap(words),
   ...sources.flatMap(engineWordsIn),
   ...bothEngines(sources, { files: sqliteOnlyFiles, tests: sqliteOnlyTests }),
@@ -88,6 +91,8 @@ describe('the house', () => {
     'upward',
     'mutual',
     'sliver',
+    'vague-name',
+    'packed-line',
     'words',
     'engine-words',
     'both-engines',

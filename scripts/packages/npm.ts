@@ -18,9 +18,11 @@ const scope = '@sightglass'
 const platformName = ({ os, cpu, libc }: NpmPlatform): string =>
   `${scope}/${os}-${cpu}${libc === 'musl' ? '-musl' : ''}`
 
+const fileStem = (packageName: string): string => packageName.replace('@', '').replace('/', '-')
+
 /** The name of a package's file, as `npm pack` names it. */
 export const npmFile = (platform: NpmPlatform | null, version: string): string =>
-  `npm/${(platform === null ? packageInfo.name : platformName(platform)).replace('@', '').replace('/', '-')}-${version}.tgz`
+  `npm/${fileStem(platform === null ? packageInfo.name : platformName(platform))}-${version}.tgz`
 
 export interface NpmTexts {
   version: string

@@ -37,7 +37,7 @@ export function openPgpKey(key: KeyObject, name: string): OpenPgpKey {
   const keyMaterial = Buffer.concat([Uint8Array.of(0x99), uint16(body.length), body])
   const fingerprint = createHash('sha1').update(keyMaterial).digest()
 
-  /** `own`: subpackets beside those of every signature. */
+  /** `extraSubpackets`: subpackets beside those of every signature. */
   function signature(type: number, data: Uint8Array[], extraSubpackets: Uint8Array[] = []): Uint8Array {
     const hashed = Buffer.concat([
       subpacket(subpackets.created, uint32(modifiedAt)),

@@ -44,7 +44,8 @@ export function rpm(systemPackage: SystemPackage, architecture: RpmArchitecture)
     ...payloadTags(parts, payload),
   ])
   const signature = writeHeader(62, [
-    ...(systemPackage.key === null ? [] : [binary(267, systemPackage.key.sign(header))]), // as `rpmsign` writes it for Ed25519
+    // As `rpmsign` writes it for Ed25519.
+    ...(systemPackage.key === null ? [] : [binary(267, systemPackage.key.sign(header))]),
     text(269, digest('sha1', header)),
     text(273, digest('sha256', header)),
     int32(1000, header.length + payload.length),

@@ -140,11 +140,11 @@ function createIndex(): Index {
   const names = texts.filter((text) => !isHost.test(text) && !text.startsWith('/'))
   const starts = names.filter((text) => /[/-]$/.test(text))
   const words = names.filter((text) => !/[/-]$/.test(text))
-  const extendedWords = words.filter((text) => extendable.test(text))
+  const openWords = words.filter((text) => extendable.test(text))
   const plainWords = words.filter((text) => !extendable.test(text))
   const ending = '-[0-9][0-9a-z.]*|-[a-z][0-9a-z_-]{0,39}'
   const isOver = '(?![^\\s/;:,)\\]"\'+])'
-  const namePattern = `(${anyOf(extendedWords)})(${ending})?${isOver}|(?:${anyOf(plainWords)})${isOver}|${anyOf(starts)}`
+  const namePattern = `(${anyOf(openWords)})(${ending})?${isOver}|(?:${anyOf(plainWords)})${isOver}|${anyOf(starts)}`
   const standing = `(?<![^\\s;:,("'[+])(?:${namePattern})`
   const addressed = `(?:${anyOf(hosts)})(?![0-9a-z-])`
   // The first check fails inside of a word, which is most of a user agent.

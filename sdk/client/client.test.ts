@@ -130,7 +130,7 @@ const hostile: [string, () => unknown][] = [
       },
     }),
   ],
-  ['a circle', () => Object.assign({ type: 'a' }, { self: null as unknown, ...{} })],
+  ['a circle', () => Object.assign({ type: 'a' }, { self: null as unknown })],
   [
     'a proxy that throws',
     () =>

@@ -174,7 +174,7 @@ export function networksWith(table: NetworkTable, address: string): number[] | n
   return matches
 }
 
-/** Whether the address at `at` is after another. */
+/** Whether the address at `offset` is after another. */
 function isAfter(starts: Uint32Array, offset: number, a: number, b: number, c: number, d: number): boolean {
   if (starts[offset] !== a) return starts[offset]! > a
   if (starts[offset + 1] !== b) return starts[offset + 1]! > b

@@ -90,7 +90,7 @@ function sessionReader(siteId: string) {
 }
 
 export interface AgentReader {
-  /** `known`: the agent, when it is known already. */
+  /** `knownAgent`: the agent, where an earlier line named it. */
   (request: LogRequest, lineSource: LineSource, knownAgent: DetectedAgent | null): LineEvents
   visitorOn: Visitors['on']
   /** The address of an agent that its host names may prove and that are not known yet; else null. */

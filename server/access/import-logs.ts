@@ -234,7 +234,7 @@ function startSender({ log, from, sums, store }: SenderOptions): Sender {
   const sending: Promise<void>[] = []
   let failed: unknown = null
 
-  /** `before`: the batches before are stored, and counted. */
+  /** `previousBatches`: the batches before are stored, and counted. */
   async function send(lines: LineBatch, tail: string, previousBatches: Promise<void>): Promise<void> {
     let isRepeated = false
     while (lines.lines > 0) {

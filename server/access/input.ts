@@ -252,7 +252,7 @@ function latin1({ buffer, byteOffset, byteLength }: Uint8Array): string {
 /** Splits a file into blocks of whole lines. Of a line above the limit only the first KiB is returned. */
 export async function* blocksOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Block> {
   let remainder: Uint8Array = new Uint8Array()
-  let offset = 0 // of `rest`
+  let offset = 0 // of `remainder`
   let isSkipping = false
   for await (let chunk of chunks) {
     if (isSkipping) {

@@ -253,7 +253,7 @@ export async function* lineBlocks(
   let remainder: Buffer = Buffer.alloc(0)
   let previousTail: Buffer = Buffer.alloc(0) // the end of what was read
   let start = from
-  let length = 0 // of the rest; of a long line only the beginning is in `rest`
+  let length = 0 // of the remainder; of a long line only the beginning is in `remainder`
   const cut = (end: Uint8Array): LineBlock => {
     const text = Buffer.concat([previousTail, end]).toString('latin1')
     return {

@@ -166,12 +166,12 @@ function keyMaker(words: string[]): string {
     const page = kind === 'ingest' ? 'ingest-keys' : 'api-keys'
     return `${article(kind)} <a href="/settings/${page}">${kind} key</a>`
   })
-  const isSingle = kinds.length === 1
-  const button = isSingle ? `Create ${article(kinds[0]!)} ${kinds[0]} key` : 'Create the keys'
-  const created = `the new ${isSingle ? 'key, which is' : 'keys, which are'} not shown again.`
+  const isOne = kinds.length === 1
+  const button = isOne ? `Create ${article(kinds[0]!)} ${kinds[0]} key` : 'Create the keys'
+  const created = `the new ${isOne ? 'key, which is' : 'keys, which are'} not shown again.`
   const limits = scopes.length === 0 ? '' : ` data-scopes="${scopes.join(' ')}"`
   return `<div class="panel keys" data-keys="${kinds.join(' ')}"${limits} data-created="${created}">
-<p>This guide needs ${new Intl.ListFormat('en').format(places)}. Owners and admins can create ${isSingle ? 'it' : 'them'} here.</p>
+<p>This guide needs ${new Intl.ListFormat('en').format(places)}. Owners and admins can create ${isOne ? 'it' : 'them'} here.</p>
 <button class="button primary" type="button" hidden>${button}</button>
 <p role="status"></p>
 </div>`

@@ -199,7 +199,7 @@ export function requireJson(request: Request): void {
   mediaType(request.headers.get('content-type'), ['application/json'])
 }
 
-/** The media type of the body, one of `known`; without a header the first of them (contract §1). Throws 415. */
+/** The media type of the body, one of `knownTypes`; without a header the first of them (contract §1). Throws 415. */
 export function mediaType<Known extends string>(
   header: string | null,
   knownTypes: readonly [Known, ...Known[]],

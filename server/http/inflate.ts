@@ -207,7 +207,7 @@ function isWholeZstd(bytes: Uint8Array): boolean {
   return offset === bytes.length
 }
 
-/** The end of the frame at `at` (RFC 8878 §3.1.1), or Infinity when it is truncated. */
+/** The end of the frame at `offset` (RFC 8878 §3.1.1), or Infinity when it is truncated. */
 function zstdFrameEnd(view: DataView, offset: number): number {
   const descriptor = view.getUint8(offset + 4)
   const single = (descriptor >> 5) & 1

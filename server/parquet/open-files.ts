@@ -56,7 +56,9 @@ interface OpenFilesOwner {
   applianceId: string | null
 }
 
-/** Removes the appliance's files of organizations that are not among `kept`. Folders that are empty then go too. */
+/**
+ * Removes the appliance's files of organizations that are not among `keptOrgIds`. Folders that are empty then go too.
+ */
 export async function removeOpenFiles(owner: OpenFilesOwner, keptOrgIds: ReadonlySet<string>): Promise<void> {
   const entries = await readdir(owner.folder, { withFileTypes: true }).catch(() => [])
   for (const { name } of entries.filter((entry) => entry.isDirectory())) {

@@ -15,7 +15,7 @@ export interface WorkContext {
   clock: Clock
   /** Address of the dashboard, without a trailing slash; one-time links start with it. */
   baseUrl: string
-  /** Services for webhook work. A running server ignores `given` and uses the options it was started with. */
+  /** Services for webhook work. A running server ignores the options and uses the options it was started with. */
   webhooks(options: { allow: string[]; sinkDir: string | null }): EndpointServices
   /** Keys that are not files of the data folder, when no server runs. */
   keyRing?(): KeyRing | null

@@ -12,7 +12,7 @@ export interface Scan {
 const quote = 34
 const backslash = 92
 
-/** The end of the whitespace at `at`. */
+/** The end of the whitespace at `offset`. */
 export function skipSpace(text: string, offset: number): number {
   for (;;) {
     const code = text.charCodeAt(offset)
@@ -21,7 +21,7 @@ export function skipSpace(text: string, offset: number): number {
   }
 }
 
-/** The end of the string whose opening quote is at `at`; -1 when it is unterminated. */
+/** The end of the string whose opening quote is at `offset`; -1 when it is unterminated. */
 export function skipString(text: string, offset: number): number {
   let end = text.indexOf('"', offset + 1)
   while (end > 0 && text.charCodeAt(end - 1) === backslash) {
@@ -34,7 +34,7 @@ export function skipString(text: string, offset: number): number {
 }
 
 /**
- * The end of the value at `at`; -1 when it is incomplete. Correct for valid JSON; for other text it only balances
+ * The end of the value at `offset`; -1 when it is incomplete. Correct for valid JSON; for other text it only balances
  * brackets and validates nothing.
  */
 export function skipValue(text: string, offset: number, scan: Scan): number {

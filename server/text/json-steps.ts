@@ -78,7 +78,7 @@ function skipPart(json: Buffer, skip: Skip, until: number): 'end' | 'more' | 'br
 /** Strings up to this length are scanned here: for them a native call takes longer than the loop. */
 const shortText = 48
 
-/** The end of the string whose opening quote is at `at`; negative where it has not ended at `stop`. */
+/** The end of the string whose opening quote is at `offset`; negative where it has not ended at `stop`. */
 function quotedEnd(json: Buffer, offset: number, stop: number): number {
   const near = Math.min(offset + 1 + shortText, stop)
   for (let index = offset + 1; index < near; index++) {

@@ -80,12 +80,12 @@ export function ruleView(rule: Rule): RuleView {
   }
 }
 
-const [open, acknowledged, resolved, pending] = ['open', 'acknowledged', 'resolved', 'pending'] as const
+type IncidentStatus = 'open' | 'acknowledged' | 'resolved' | 'pending'
 
-function statusOf({ state, resolvedAtMs, acknowledgedAtMs }: Incident) {
-  if (resolvedAtMs !== null) return resolved
-  if (state === 'pending') return pending
-  return acknowledgedAtMs !== null ? acknowledged : open
+function statusOf({ state, resolvedAtMs, acknowledgedAtMs }: Incident): IncidentStatus {
+  if (resolvedAtMs !== null) return 'resolved'
+  if (state === 'pending') return 'pending'
+  return acknowledgedAtMs !== null ? 'acknowledged' : 'open'
 }
 
 export function incidentView(incident: Incident) {

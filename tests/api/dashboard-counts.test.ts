@@ -97,7 +97,7 @@ function countsOf(period: PeriodView, isMember: (sentEvent: TestEvent) => boolea
   }
 }
 
-/** `of` returns the value of an event; undefined and '' count as a missing field. */
+/** `readValue` returns the value of an event; undefined and '' count as a missing field. */
 function expectBreakdown(
   breakdown: BreakdownView,
   period: PeriodView,

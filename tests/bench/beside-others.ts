@@ -120,9 +120,8 @@ export async function duckDbEngine(
     },
     settle: async () => void (await db.run('CHECKPOINT')),
     async bytes() {
-      const [[block, usedBlocks] = []] = await ask(
-        'SELECT block_size, used_blocks FROM pragma_database_size()',
-      )
+      const [row = []] = await ask('SELECT block_size, used_blocks FROM pragma_database_size()')
+      const [block, usedBlocks] = row
       return Number(block) * Number(usedBlocks)
     },
     async restart() {

@@ -178,7 +178,7 @@ export function postgresTables({
 function sizes({ bytes }: EngineRun): string {
   const totalBytes = bytes.reduce((total, { perEvent }) => total + perEvent, 0)
   const large = bytes.filter(({ perEvent }) => perEvent >= 0.5)
-  return `${totalBytes.toFixed(0)} (${large.map((tableSize) => `${tableSize.table} ${tableSize.perEvent.toFixed(1)}`).join(', ')})`
+  return `${totalBytes.toFixed(0)} (${large.map((size) => `${size.table} ${size.perEvent.toFixed(1)}`).join(', ')})`
 }
 
 function rounded(value: number): number {

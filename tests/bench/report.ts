@@ -90,7 +90,8 @@ export function processorSeconds(pid: number): number {
   if (!existsSync(`/proc/${pid}/task/${pid}/children`)) return 0
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const times = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  const ticks = times.slice(11, 15).reduce((total, tickText) => total + Number(tickText), 0) // user and system; of ended children
+  // User and system time, and that of ended children.
+  const ticks = times.slice(11, 15).reduce((total, tickText) => total + Number(tickText), 0)
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean)
   return children.reduce((total, child) => total + processorSeconds(Number(child)), ticks / ticksPerSecond)
 }

@@ -9,7 +9,7 @@ import { crashEvent, orgId } from './engine-events.ts'
 import { batchEvents, batchesKept, receivedAtMs } from './engine-deleted.ts'
 import { killAfter, startProgram, wholeLines, type Found, type Round } from './round.ts'
 
-/** `taken`: how many events the program had deleted, as far as it could say so. */
+/** `takenCount`: how many events the program had deleted, as far as it could say so. */
 export async function takingRound(round: Round): Promise<Found & { taken: number }> {
   const { folder, number, killAfterMs } = round
   const child = startProgram('engine-deleter.ts', round, number)

@@ -16,7 +16,8 @@ const bytesOf = (request: Json): Uint8Array => Buffer.from(JSON.stringify(reques
 
 /** What protobufjs read, in the receiver's form. */
 function expectedValue(value: unknown): AttributeValue {
-  const [[kind, inner] = ['', null]] = Object.entries(object(value))
+  const [member = ['', null]] = Object.entries(object(value))
+  const [kind, inner] = member
   if (kind === 'intValue') return Number.isSafeInteger(Number(inner)) ? Number(inner) : (inner as string)
   if (kind === 'arrayValue') return list(object(inner)['values']).map(expectedValue)
   if (kind === 'kvlistValue') {

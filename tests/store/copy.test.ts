@@ -41,7 +41,7 @@ const request = (from: string, to: string, finish = false): CopyRequest => ({
   finish,
 })
 
-/** Runs a copy to its last step. `each` sees every step. */
+/** Runs a copy to its last step. `onStep` sees every step. */
 async function copy(
   command: CopyRequest,
   onStep: (step: CopyStep) => Promise<void> | void = () => undefined,

@@ -23,10 +23,10 @@ const browser = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefo
 
 /** The line with this number: each third one by a person. */
 export function line(number: number): string {
-  const second = String(number % 60).padStart(2, '0')
-  const minute = String(Math.floor(number / 60) % 60).padStart(2, '0')
-  const userAgent = number % 3 === 2 ? browser : gptBot
-  return `203.0.113.9 - - [23/Nov/2026:10:${minute}:${second} +0000] "GET /n/${number} HTTP/1.1" 200 512 "-" "${userAgent}"\n`
+  const ss = String(number % 60).padStart(2, '0')
+  const mm = String(Math.floor(number / 60) % 60).padStart(2, '0')
+  const agent = number % 3 === 2 ? browser : gptBot
+  return `203.0.113.9 - - [23/Nov/2026:10:${mm}:${ss} +0000] "GET /n/${number} HTTP/1.1" 200 512 "-" "${agent}"\n`
 }
 
 export function lines(from: number, to: number): string {

@@ -58,7 +58,8 @@ export const writers: { readonly [format: string]: { heading?: string; line(requ
   },
   'nginx-proxy-manager': {
     line: ({ peer, host, path, referrer }) =>
-      `[${timestamp}] - 200 200 - GET https ${word(host)} "/${quoted(word(path))}" [Client ${peer}] [Length 5] [Gzip -] ` +
+      `[${timestamp}] - 200 200 - GET https ${word(host)} "/${quoted(word(path))}" ` +
+      `[Client ${peer}] [Length 5] [Gzip -] ` +
       `[Sent-to 10.0.0.9] "${gptBot}" "${quoted(referrer)}"`,
   },
   'nginx-proxy-manager-direct': {

@@ -46,7 +46,7 @@ function isTypeOnly(clause: string): boolean {
 
 const quoted = /['"(]([\w./@$-]+\.(?:tsx?|mjs|css|sql|json|svg|html|md))['")]/g
 
-/** Every file of `known` that this one names: imports, worker addresses, links of a page, spawned programs. */
+/** Every file of `knownPaths` that this one names: imports, worker addresses, links of a page, spawned programs. */
 export function referencesOf({ path, text }: Source, knownPaths: Set<string>): string[] {
   return [...text.matchAll(quoted)]
     .map((match) => match[1] ?? '')

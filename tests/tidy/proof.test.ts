@@ -8,6 +8,7 @@ import { engineWordsIn } from './engine-words.ts'
 import { deadExports } from './exports.ts'
 import { missingPlaces, mutualImports, upwardImports } from './layers.ts'
 import { insideImports } from './modules.ts'
+import { packedLines, vagueNames } from './plain-code.ts'
 import { slivers } from './slivers.ts'
 import { userStrings } from './user-strings.ts'
 import { words } from './words.ts'
@@ -354,4 +355,32 @@ test('module: other folders import the entries of a folder, and every entry is u
   expect(
     insideImports(imports('server/a/x.ts', "import { a } from './inside.ts'"), { 'server/a': [] }),
   ).toEqual([])
+})
+
+test('vague names', () => {
+  const findings = (...lines: string[]) => rulesOf(vagueNames([source('server/a.ts', lines.join('\n'))]))
+  const vague = ['vague-name']
+  expect(findings('const found = 1')).toEqual(vague)
+  expect(findings('for (const one of rows) run(one)')).toEqual(vague)
+  expect(findings('function read(row: Row, at: number) {}')).toEqual(vague)
+  expect(findings('rows.map((each) => each.id)')).toEqual(vague)
+  expect(findings('const { id, data: known } = row')).toEqual(vague)
+  expect(findings('const match = found.at(0)', 'const since = period.since')).toEqual([])
+  expect(findings('const found = 1', ...Array.from({ length: 250 }, (_, n) => `const row${n} = 1`))).toEqual(
+    [],
+  )
+  expect(rulesOf(vagueNames([source('server/a.test.ts', 'const found = 1')]))).toEqual([])
+})
+
+test('packed lines', () => {
+  const findings = (text: string) => rulesOf(packedLines(source('server/a.ts', text)))
+  const packed = ['packed-line']
+  expect(findings('run(...[a, b])')).toEqual(packed)
+  expect(findings('const row = { id, ...{ name, size } }')).toEqual(packed)
+  expect(findings('const [low, high] = [0, rows.length]')).toEqual(packed)
+  expect(findings('run(...[a, b].map(read))')).toEqual([])
+  expect(findings('const [low, high] = [0, 1].map(read)')).toEqual([])
+  expect(findings('const [low, high] = range')).toEqual([])
+  expect(findings('const row = { id, ...(isNamed && { name }) }')).toEqual([])
+  expect(findings('const all = [first, ...[...rows].sort()]')).toEqual([])
 })

@@ -41,7 +41,7 @@ function standbyFinding(db: Database, settings: Settings): Finding {
        FROM pg_stat_replication ORDER BY application_name`,
     )
     .all()
-  const standbyNames = settings.get('synchronous_standby_names') ?? ''
+  const sync = settings.get('synchronous_standby_names') ?? ''
   const isSynchronous = (mode: string | null) => mode === 'sync' || mode === 'quorum'
   if (standbys.some(({ state }) => state === null))
     return ok(
@@ -49,10 +49,10 @@ function standbyFinding(db: Database, settings: Settings): Finding {
       `${standbys.length} standbys; this role may not see how they are.`,
       'GRANT pg_monitor TO the role',
     )
-  if (standbyNames !== '' && !standbys.some(({ mode }) => isSynchronous(mode)))
+  if (sync !== '' && !standbys.some(({ mode }) => isSynchronous(mode)))
     return failure(
       'standbys',
-      `synchronous_standby_names is "${standbyNames}", but no synchronous standby is connected: every commit waits for one.`,
+      `synchronous_standby_names is "${sync}", but no synchronous standby is connected: every commit waits for one.`,
       "start the standby, or ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf();",
     )
   if (standbys.length === 0)
@@ -69,7 +69,7 @@ function standbyFinding(db: Database, settings: Settings): Finding {
       'check its disk, its network and its log',
     )
   const names = standbys.map(({ name, mode }) => `"${name}" (${mode})`).join(', ')
-  if (standbyNames === '')
+  if (sync === '')
     return warning(
       'standbys',
       `Standbys: ${names}. None is synchronous: a fail-over can lose acknowledged events.`,

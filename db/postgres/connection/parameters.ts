@@ -66,7 +66,7 @@ const parameters: { [name: string]: Parameter } = {
   schema: { accepted: /^$/, instead: 'write search_path=NAME' },
 }
 
-/** `given` are the parameters that nothing has taken. */
+/** `unusedParameters` are the parameters that nothing has taken. */
 export function requireSupported(
   unusedParameters: ReadonlyMap<string, string>,
   environment: Environment,

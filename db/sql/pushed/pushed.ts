@@ -258,7 +258,7 @@ export function compressed(json: string): Uint8Array {
   return Bun.zstdCompressSync(json)
 }
 
-/** `what` names the object in the error of a database that lost it. */
+/** `label` names the object in the error of a database that lost it. */
 export function decompressed(blob: Uint8Array | undefined, label: string): string {
   if (blob === undefined) throw new StoreError('corrupt', `the text of ${label} is missing`)
   try {

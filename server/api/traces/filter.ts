@@ -180,8 +180,8 @@ function encodeCursor(cursorCipher: Cipher, { orgId, filter, before: position, c
 }
 
 /**
- * Decodes a cursor for `orgId`. `given` is the filter of the request: empty or equal to the cursor's own. Throws 400
- * for another filter, another organization or an invalid cursor (contract §6).
+ * Decodes a cursor for `orgId`. `requestFilter` is the filter of the request: empty or equal to the cursor's own.
+ * Throws 400 for another filter, another organization or an invalid cursor (contract §6).
  */
 function decodeCursor(cursorCipher: Cipher, text: string, orgId: string, requestFilter: EventFilter): Walk {
   const opened = cursorCipher.decrypt(purpose, text) as [string, EventFilter, number, number, number] | null

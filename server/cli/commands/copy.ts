@@ -172,10 +172,10 @@ function progressText(step: CopyStep, seconds: number): string {
   if (phase === 'done' || phase === 'caught_up') return ''
   const share = Math.min(1, rows / Math.max(1, rowsTotal))
   const perSecond = rows / Math.max(0.001, seconds)
-  const remainingText = share === 0 ? '' : `, ${durationText((seconds * (1 - share)) / share)} left`
+  const timeLeft = share === 0 ? '' : `, ${durationText((seconds * (1 - share)) / share)} left`
   return (
     `${phaseNames[phase]}: ${count(rows)} of ${count(rowsTotal)} rows (${Math.floor(share * 100)} %), ` +
-    `${count(Math.round(perSecond))} rows/s, ${sizeText(Math.round(bytes / Math.max(0.001, seconds)))}/s${remainingText}`
+    `${count(Math.round(perSecond))} rows/s, ${sizeText(Math.round(bytes / Math.max(0.001, seconds)))}/s${timeLeft}`
   )
 }
 

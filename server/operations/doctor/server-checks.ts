@@ -74,10 +74,8 @@ function checkReports(problems: string[] | null): Check[] {
   if (problems === null) return []
   const [first] = problems
   if (first === undefined) return [ok('reports', 'Scheduled reports: none is failing.')]
-  const moreText = problems.length === 1 ? '' : ` ${problems.length - 1} more fail.`
-  return [
-    warning('reports', `A ${first}${moreText}`, 'check the folder or the mail server; the server retries'),
-  ]
+  const more = problems.length === 1 ? '' : ` ${problems.length - 1} more fail.`
+  return [warning('reports', `A ${first}${more}`, 'check the folder or the mail server; the server retries')]
 }
 
 /** Whether retention waits because the clock jumped. */
@@ -238,10 +236,10 @@ export function checkOutbound({ calls, open }: Outbound): Check {
   )
   const [first] = unexplained
   if (first !== undefined) {
-    const moreText = unexplained.length === 1 ? '' : ` and ${unexplained.length - 1} more`
+    const more = unexplained.length === 1 ? '' : ` and ${unexplained.length - 1} more`
     return warning(
       'outbound',
-      `The server is connected to ${first.address} port ${first.port}${moreText}, but no webhook or provider explains it.`,
+      `The server is connected to ${first.address} port ${first.port}${more}, but no webhook or provider explains it.`,
       'check whether code was loaded into the process: its environment, LD_PRELOAD, BUN_OPTIONS',
     )
   }

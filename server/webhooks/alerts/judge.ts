@@ -34,8 +34,8 @@ export function valueOf(measure: Measure, { events, part, value }: Reading): num
 type Judged = Pick<MeasureDefinition, 'measure' | 'condition' | 'eventsMin' | 'noData'>
 
 /**
- * `known`: events matched the filter before the window. A rule about the absence of events, or about few of them, must
- * not fire for something that never happened.
+ * `isKnown`: events matched the filter before the window. A rule about the absence of events, or about few of them,
+ * must not fire for something that never happened.
  */
 export function judge(
   { measure, condition, eventsMin, noData }: Judged,
@@ -159,7 +159,8 @@ function slotOf(measure: Measure, values: number[]): Slot {
 }
 
 /**
- * Values one week, two weeks and so on before hour `at`. After a lasting change most are unusual, and then all count.
+ * Values one week, two weeks and so on before hour `hourIndex`. After a lasting change most are unusual, and then all
+ * count.
  */
 function sameHour(
   past: readonly (number | null)[],

@@ -20,7 +20,7 @@ function set(changes: { [name: string]: string[] }): void {
   navigate(currentPlace.path + withQuery(currentPlace.search, changes))
 }
 
-/** `of`: the name of the filtered endpoint. */
+/** `endpointName`: the name of the filtered endpoint. */
 function Filters({ filter, of: endpointName }: { filter: DeliveryFilter; of: string | null }) {
   return (
     <div class="log-filters" role="group" aria-label="Filters">

@@ -334,7 +334,7 @@ function denseBytes(raw: Uint8Array, kind: number, offset: number, rows: number)
   return 1 + (raw[offset]! + 1) * width + rows
 }
 
-/** The values of a column whose bytes begin at `at`. */
+/** The values of a column whose bytes begin at `offset`. */
 function openDense(
   raw: Uint8Array,
   { kind, base }: Pick<DenseColumn, 'kind' | 'base'>,

@@ -90,7 +90,7 @@ export function sealer<Org extends Sealable = Sealable>(db: Database): Sealer<Or
   }
 }
 
-/** `known`: the columns, if they need not be read. */
+/** `recentColumns`: the columns, if they need not be read. */
 function begin<Org extends Sealable>(
   db: Database,
   org: Org,
@@ -193,7 +193,8 @@ export function filterBackfill(db: Database): FilterBackfill {
     step() {
       for (const filterKey of lacking.splice(0, stepFilters)) {
         const codes = codesInSegment(db, filterKey)
-        if (codes.length > 0) writeFilter(db, filterKey, codes, codes.length) // none: retention deleted the segment first
+        // Without codes: retention deleted the segment first.
+        if (codes.length > 0) writeFilter(db, filterKey, codes, codes.length)
       }
     },
     forget() {

@@ -5,7 +5,7 @@
  * (../blocks/texts.ts). A NUL ends each text, so no loop passes its end.
  */
 export const quote = 34
-export const backslash = 92
+const backslash = 92
 export const comma = 44
 export const openBrace = 123
 export const closeBrace = 125

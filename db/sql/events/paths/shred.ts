@@ -244,8 +244,8 @@ function readObject(reading: Reading, among: Names, from: number): number {
 }
 
 /**
- * The code of the name at `at` among its neighbours, which are mostly in the same order as in the event before; -1 for
- * one that is not followed.
+ * The code of the name at `offset` among its neighbours, which are mostly in the same order as in the event before; -1
+ * for one that is not followed.
  */
 function nameAt(
   paths: Reading['paths'],

@@ -278,7 +278,7 @@ function nameOf({ org, index, sites, types, codes = null }: FoldedRows): string 
 
 const rowsOf = (sums: Sums): number => pieceRows + sums.length / rowNumbers
 
-/** Drops the pieces of an organization whose hours have changed since `known`. */
+/** Drops the pieces of an organization whose hours have changed since `previousState`. */
 function dropChanged(
   db: Database,
   cache: Cache,

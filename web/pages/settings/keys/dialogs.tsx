@@ -226,7 +226,7 @@ export function RevokeKeyDialog({ of: revoked, onDone, onClose }: KeyDialogProps
 
 const scopes = ['traces:read', 'metrics:read', 'audit:read', 'webhooks:read', 'webhooks:write']
 
-/** Sites and proxy for ingest keys, scopes for secret keys, and an expiry. `of`: the key being edited. */
+/** Sites and proxy for ingest keys, scopes for secret keys, and an expiry. `apiKey`: the key being edited. */
 function KeyLimitFields({ kinds, of: apiKey }: { kinds: KeyKind[]; of?: Key }) {
   return (
     <details open={apiKey !== undefined}>
