@@ -104,7 +104,7 @@ test('of three nodes one is missing, one has problems and a name of markup, and 
         await region.getByText('missing').waitFor()
         await page.getByRole('region', { name: 'Health checks' }).waitFor()
         const text = await region.innerText()
-        for (const part of ['web-1', 'missing', '7.4 s behind', '<img src=x', '0.0.9', '3.2 MB, 2.1 s'])
+        for (const part of ['web-1', 'missing', '7.4 s behind', '<img src=x', '0.0.9', '3.4 MB, 2.1 s'])
           expect(text).toContain(part)
         const notices = await page.getByRole('status').filter({ hasText: 'different versions' }).innerText()
         for (const part of [

@@ -118,7 +118,7 @@ test('errors of the server have a kind', () => {
   expect(kindOf(() => db.run('SET statement_timeout = 20; SELECT pg_sleep(5)'))).toBe('unavailable')
   db.run('RESET statement_timeout')
   db.run(db.dialect.beginRead)
-  expect(kindOf(() => db.run('DELETE FROM item'))).toBe('unavailable') // as a standby refuses it
+  expect(kindOf(() => db.run('DELETE FROM item'))).toBe('not_writable') // as a standby refuses it
   db.run('ROLLBACK')
 })
 

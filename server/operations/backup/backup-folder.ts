@@ -1,6 +1,6 @@
 /** The folder of backups: its settings, the names and facts of each backup, and the rotation of scheduled ones. */
-import { lstatSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { lstatSync, mkdirSync, readdirSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { readdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { databaseFiles } from '../../../db/open.ts'
 import { syncFolder, writeWhole } from '../../../db/rules/durable-files.ts'
@@ -84,9 +84,27 @@ export function removeLeftovers(dir: string, owner: BackupOwner = anyOwner): voi
     if (!entry.name.startsWith(partialPrefix) || !entry.isDirectory()) continue
     const path = join(dir, entry.name)
     const worker = readWorker(path)
+    if (worker === null && removeEmpty(path)) continue
     const isOwn = worker === null ? owner.isPrivate : worker === owner.applianceId
-    if (isOwn && !isLocked(path)) rmSync(path, { recursive: true, force: true })
+    if (isOwn && !isLocked(path)) removePartial(path)
   }
+}
+
+/** An empty folder is what a removal left whose last step failed. It belongs to nobody any more. */
+function removeEmpty(path: string): boolean {
+  try {
+    rmdirSync(path)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The name of the appliance goes last, so that a removal that is cut short can be completed by its owner. */
+function removePartial(path: string): void {
+  for (const name of readdirSync(path))
+    if (name !== workerFile) rmSync(join(path, name), { recursive: true, force: true })
+  rmSync(path, { recursive: true, force: true })
 }
 
 /** Null for a folder of an earlier release, or when `made-by` is not a regular file. */
@@ -124,21 +142,24 @@ export function makePartial(dir: string, name: string, owner: BackupOwner = anyO
     path,
     async remove() {
       unlock()
+      for (const file of await readdir(path))
+        if (file !== workerFile) await rm(join(path, file), { recursive: true, force: true })
       await rm(path, { recursive: true, force: true })
     },
     release() {
       unlock()
-      rmSync(path, { recursive: true, force: true })
+      removePartial(path)
     },
   }
 }
 
-/** Null when another process works under this name. */
+/** Null when another process works under this name, or removed the folder before it was locked. */
 function tryPartial(dir: string, name: string, owner: BackupOwner): Partial | null {
   try {
     return makePartial(dir, name, owner)
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return null
+    const code = error instanceof Error && 'code' in error ? error.code : null
+    if (code === 'EEXIST' || (code === 'ENOENT' && isTaken(dir))) return null
     throw error
   }
 }
