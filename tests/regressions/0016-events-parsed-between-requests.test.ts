@@ -61,7 +61,11 @@ async function withoutParsing<T>(work: () => Promise<T>): Promise<T> {
 }
 
 const hourMs = 3_600_000
-const period = { sinceMs: noon - 24 * hourMs, untilMs: noon + hourMs } as CountScope['period']
+const period = {
+  sinceMs: noon - 24 * hourMs,
+  untilMs: noon + hourMs,
+  before: { sinceMs: noon - 49 * hourMs, untilMs: noon - 24 * hourMs },
+} as CountScope['period']
 
 test('bars of Logs count every matching event, not only the newest 10,000', async () => {
   for (const filter of [{ types: ['tool.*', 'auth.*'] }, { text: 'only stored' }]) {
