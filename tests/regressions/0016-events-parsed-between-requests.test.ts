@@ -79,11 +79,9 @@ test('bars of Logs count every matching event, not only the newest 10,000', asyn
 test('the detail of a vendor', async () => {
   const scope: CountScope = { store, orgId: org.id, period }
   const detail = await withoutParsing(() => vendorDetail(scope, 'vendor 1'))
-  expect(detail).toMatchObject({ events: 4_000, looked: 1_000, complete: false, sessions: 1 })
-  expect(detail.userAgents).toEqual([
-    { name: 'agent 0', count: 500 },
-    { name: 'agent 1', count: 500 },
-  ])
+  // Calls and identities are neither requests nor visits, in which operators are counted.
+  expect(detail).toMatchObject({ count: 0, looked: 1_000, complete: false, sessions: 1 })
+  expect(detail.tools).toEqual([{ name: 'pay', count: 1_000 }])
   expect(detail.subjects.map(({ count }) => count)).toEqual([200, 200, 200, 200, 200])
 })
 
