@@ -120,7 +120,8 @@ async function main(args: string[]): Promise<number> {
   console.log(`faults: ${JSON.stringify(counts)}`)
   console.log(
     `answers: ${JSON.stringify(statuses)}, the longest after ${Math.round(longestMs)} ms; ${reads} counts read, ` +
-      `the live stream resumed ${resumed} times, ${silences} of them after a silence, ${last?.repeats} deliveries repeated after a lost answer`,
+      `the live stream resumed ${resumed} times, ${silences} of them after a silence, ` +
+      `${last?.repeats} deliveries repeated after a lost answer`,
   )
   console.log(
     `${last?.acknowledged} acknowledged, ${total.lost} lost, ${total.doubled} doubled, ` +
