@@ -113,15 +113,14 @@ async function main(args: string[]): Promise<number> {
     total.faults += last.faults.length
     console.log(JSON.stringify(last))
   }
-  const { statuses, longestMs, resumed, silences, reads } = load
+  const { statuses, longestMs, resumed, reads } = load
   await load.end()
   await fleet.stop()
   await servers.stop()
   console.log(`faults: ${JSON.stringify(counts)}`)
   console.log(
     `answers: ${JSON.stringify(statuses)}, the longest after ${Math.round(longestMs)} ms; ${reads} counts read, ` +
-      `the live stream resumed ${resumed} times, ${silences} of them after a silence, ` +
-      `${last?.repeats} deliveries repeated after a lost answer`,
+      `the live stream resumed ${resumed} times, ${last?.repeats} deliveries repeated after a lost answer`,
   )
   console.log(
     `${last?.acknowledged} acknowledged, ${total.lost} lost, ${total.doubled} doubled, ` +

@@ -13,7 +13,6 @@ export interface Load {
   statuses: { [status: string]: number }
   longestMs: number
   resumed: number
-  silences: number // of the live stream, which ended it
   reads: number
   /** Resolves when every sent event is acknowledged; writers wait until `resume`. */
   pause(): Promise<void>
@@ -43,7 +42,6 @@ export async function startLoad(fleet: Fleet, seed: number): Promise<Load> {
     statuses: {},
     longestMs: 0,
     resumed: 0,
-    silences: 0,
     reads: 0,
     isPaused: false,
     isOver: false,
@@ -122,11 +120,10 @@ interface Message {
   data: string
 }
 
-async function* messagesOf(body: ReadableStream<Uint8Array>, heard: () => void): AsyncGenerator<Message> {
+async function* messagesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Message> {
   const decoder = new TextDecoder()
   let text = ''
   for await (const chunk of body) {
-    heard()
     text += decoder.decode(chunk, { stream: true })
     const parts = text.split('\n\n')
     text = parts.pop()!
@@ -137,30 +134,16 @@ async function* messagesOf(body: ReadableStream<Uint8Array>, heard: () => void):
   }
 }
 
-/** The server says something every 10 s. The dashboard gives up on a stream after this silence, too. */
-const silenceMsMax = 25_000
-
 /** Resumes after the last message that arrived whole, as a browser does. */
 async function follow(fleet: Fleet, state: State, end: AbortSignal, ready: () => void): Promise<void> {
   let position = ''
   let receivedAt = ''
   while (!end.aborted) {
     const headers = { cookie: fleet.cookie, ...(position === '' ? {} : { 'last-event-id': position }) }
-    const silence = new AbortController()
-    const giveUp = () => {
-      state.silences += 1
-      silence.abort()
-    }
-    let timer = setTimeout(giveUp, silenceMsMax)
-    const heard = () => {
-      clearTimeout(timer)
-      timer = setTimeout(giveUp, silenceMsMax)
-    }
-    const signal = AbortSignal.any([end, silence.signal])
     try {
-      const answer = await fetch(`${fleet.url}/api/live`, { headers, signal, keepalive: false })
+      const answer = await fetch(`${fleet.url}/api/live`, { headers, signal: end, keepalive: false })
       if (answer.status === 200) {
-        for await (const { id, name, data } of messagesOf(answer.body!, heard)) {
+        for await (const { id, name, data } of messagesOf(answer.body!)) {
           position = id
           ready()
           if (name !== 'events') continue
@@ -178,7 +161,6 @@ async function follow(fleet: Fleet, state: State, end: AbortSignal, ready: () =>
     } catch {
       // The node, the proxy or the connection ended.
     }
-    clearTimeout(timer)
     state.resumed += 1
     if (!end.aborted) await Bun.sleep(200)
   }
