@@ -39,7 +39,7 @@ export function unescaped(raw: string, escapes: Escapes | null): string {
 const escaped = /\\(?:x([0-9A-Fa-f]{2})|(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})|([^x]))/g
 const runeMax = 0x10ffff
 
-/** A character as bytes of UTF-8; null for a number that is none. */
+/** Encodes a code point in UTF-8; null for a number that is no code point. */
 function utf8Of(rune: number): string | null {
   return rune > runeMax ? null : Buffer.from(String.fromCodePoint(rune)).toString('latin1')
 }

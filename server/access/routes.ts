@@ -129,7 +129,7 @@ export function accessRoutes(services: AccessRoutesServices) {
 
 /**
  * A request that was rejected as a whole is recorded for the ingest health page. Returns what was thrown. Text of logs
- * is left out, because it has addresses of people. A reader that is told where a log continues lost nothing.
+ * is omitted, because it has addresses of people. A reader that is told where a log continues lost nothing.
  */
 function recorded({ rejections, clock }: AccessRoutesServices, key: ApiKey, thrown: unknown): unknown {
   if (!(thrown instanceof AppError) || thrown.status >= 500 || thrown.code === 'conflict') return thrown

@@ -23,7 +23,7 @@ test('the last 24 hours begin with the hour 24 hours ago, and are compared with 
   expect([period.step, stepCount(period)]).toEqual(['hour', 25])
 })
 
-test('the last days begin at the start of the running hour, so many times 24 hours ago, in every zone', () => {
+test('the last N days begin N × 24 hours before the running hour, in every zone', () => {
   fc.assert(
     fc.property(
       fc.constantFrom('24h', '7d', '30d', '90d'),

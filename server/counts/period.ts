@@ -46,7 +46,7 @@ export interface CountScope {
   rowsMax?: number // of each breakdown
 }
 
-/** The last days: from the start of the running hour, so many times 24 hours back, in every time zone. */
+/** Ranges of the last N days: they begin N × 24 hours before the running hour, in every time zone. */
 const lastDays: { readonly [range: string]: { step: Step; days: number } } = {
   '24h': { step: 'hour', days: 1 },
   '7d': { step: 'threeHours', days: 7 },

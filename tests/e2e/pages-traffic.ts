@@ -52,7 +52,7 @@ export function matching(events: TestEvent[], criteria: Wanted, since: string, u
   )
 }
 
-/** The last days (contract §19): from the start of the running hour so many times 24 hours back, to its end. */
+/** The last N days (contract §19): from N × 24 hours before the running hour to its end. */
 export function runningRange(days: number, nowMs: number): { since: string; until: string } {
   const startMs = Math.floor(nowMs / hourMs) * hourMs
   const at = (ms: number): string => new Date(ms).toISOString()

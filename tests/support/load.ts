@@ -87,7 +87,7 @@ type Run = (firstMs: number, endMs: number) => Promise<void>
 
 async function openConnection({ hostname, port, paceMs, next, count }: ConnectionOptions): Promise<Run> {
   const completion = Promise.withResolvers<void>()
-  completion.promise.catch(() => {}) // it may end before it is run, and whoever runs it hears of it
+  completion.promise.catch(() => {}) // `run` reports the failure, also when it comes before the call
   let dueMs = 0
   let endMs = 0
   let sentMs = 0

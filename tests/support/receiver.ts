@@ -142,7 +142,7 @@ const behaviours: Record<string, Behaviour> = {
     for (const byte of bytes) socket.write(Uint8Array.of(byte))
     socket.end()
   },
-  /** Answers with so many headers. */
+  /** The number of headers in each answer. */
   headers: (socket, _received, argument) =>
     answer(
       socket,
